@@ -1,0 +1,122 @@
+"""``python -m compat SUITE``: run an upstream suite stock and accelerated, and fail on what only stock passes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from compat._run import run_suite
+from compat._suite import MissingInput, Suite
+
+SUITES = ("cpython", "dill", "cloudpickle")
+
+_DESCRIPTION = """\
+Run an upstream project's own tests twice, without fastpickle ("stock") and with it, and compare test by test.
+A test that passes on stock has to pass accelerated; a test that fails on stock is not counted.
+A seeming regression is run again alone, on both sides, before it counts.
+
+suites and their modes:
+  cpython      the running interpreter's own tests of pickle
+                 bound           test_pickle with pickle._Pickler replaced by fastpickle.Pickler
+                 installed       test_pickle, test_pickletools, test_copy, test_copyreg, test_shelve under install()
+  dill         dill 0.4.1, from the environment or else from the package index
+                 installed       fastpickle.install(), then import dill
+                 installed-late  import dill, then fastpickle.install()
+                 backend         dill's Pickler, dump and dumps replaced by fastpickle.backends.dill's
+  cloudpickle  cloudpickle 3.1.2, from Debian's source package (apt-get) or from --source; needs pytest and psutil
+                 installed       under fastpickle.install()
+                 backend         cloudpickle's Pickler, dump and dumps replaced by fastpickle.backends.cloudpickle's
+"""
+
+_EPILOG = """\
+exit status:
+  0  no regressions
+  1  regressions
+  2  wrong usage, or something is missing: upstream's tests, a tool, a package, or any test that passes on stock
+     (with --skip-missing, for CI: 0, with a line that begins with "skipped:")
+
+environment:
+  FASTPICKLE_CACHE  where fetched files are kept (default: .cache/compat)
+  FASTPICKLE_PURE   1 switches the C accelerator off, as everywhere in fastpickle
+
+examples:
+  python -m compat cpython
+  python -m compat dill --mode backend -v
+  python -m compat dill --mode installed --test 'test_check.py::test_simple()'
+  python -m compat cloudpickle --source cloudpickle-3.1.2.tar.gz
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Report wrong usage in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and leave with status 2."""
+        self.exit(2, f"{self.prog}: {message} (--help tells more)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one suite.
+
+    Args:
+        arguments: the command line; None for the process's own.
+
+    Returns:
+        The exit status.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        suite: Suite = importlib.import_module(f"compat.{options.suite}.suite").prepare(options.source)
+        modes = _chosen_modes(parser, suite, options.mode)
+        return run_suite(suite, modes, tuple(options.test), options.jobs, float(options.timeout), options.verbose)
+    except MissingInput as missing:
+        if options.skip_missing:
+            print(f"skipped: {missing}\n\n0 passed, 0 failed")
+            return 0
+        print(f"python -m compat: {missing}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("python -m compat: interrupted", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m compat",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("suite", choices=SUITES, help="the upstream suite to run")
+    parser.add_argument("--mode", action="append", help="run this mode only (can be repeated; default: all)")
+    parser.add_argument("--test", action="append", default=[], help="run this test only, by its id (can be repeated)")
+    parser.add_argument("--jobs", type=_positive, default=2, help="processes at once (default: 2)")
+    parser.add_argument("--timeout", type=_positive, default=600, help="seconds for one process (default: 600)")
+    parser.add_argument("--source", type=Path, help="cloudpickle's source tarball, or the folder it unpacks to")
+    parser.add_argument("--skip-missing", action="store_true", help="where something is missing, say so and exit 0")
+    parser.add_argument("-v", "--verbose", action="store_true", help="a line per unit, and the tests not counted")
+    return parser
+
+
+def _positive(text: str) -> int:
+    """Read a whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _chosen_modes(parser: argparse.ArgumentParser, suite: Suite, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """Give the modes to run, in the suite's order; an unknown one is wrong usage."""
+    for mode in wanted or ():
+        if mode not in suite.modes:
+            parser.error(f"{suite.name} has no mode {mode!r}; it has {', '.join(suite.modes)}")
+    return tuple(mode for mode in suite.modes if not wanted or mode in wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

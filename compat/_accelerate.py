@@ -1,0 +1,42 @@
+"""Put fastpickle in place in a child process, and make sure that it is.
+
+    install()              the stdlib's pickle._Pickler, in place
+    replace(modules, ...)  names in a library's modules -> a backend's
+
+fastpickle is imported inside the functions only: a stock run must not have it loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+
+
+def install() -> None:
+    """Call ``fastpickle.install()``.
+
+    Raises:
+        SystemExit: fastpickle says that it is not installed after that.
+    """
+    import fastpickle
+
+    fastpickle.install()
+    if not fastpickle.is_installed():
+        raise SystemExit("fastpickle.install() had no effect: fastpickle.is_installed() is false")
+    print(f"installed: {fastpickle.__file__}")
+
+
+def replace(backend: str, names: Mapping[str, str], modules: Iterable[str]) -> None:
+    """Replace a library's names by a backend's, in each module that has them.
+
+    Args:
+        backend: the module that has the accelerated names.
+        names: name in the library -> name in the backend.
+        modules: the library's modules; one that lacks a name is left without it.
+    """
+    source = importlib.import_module(backend)
+    for module in map(importlib.import_module, modules):
+        for name, accelerated in names.items():
+            if hasattr(module, name):
+                setattr(module, name, getattr(source, accelerated))
+    print(f"replaced by {source.__file__}: {', '.join(names)}")

@@ -1,0 +1,230 @@
+"""Get upstream's files without touching the system: from the environment, from the package index, or from apt.
+
+    installed_folder(name, version)   the environment has the pinned version: its folder
+    index_folder(name, version)       else the wheel, unpacked into the cache by pip (or uv, where there is no pip)
+    debian_tarball(package, ...)      the orig tarball of a Debian source package, for what no wheel contains
+    unpack(tarball, sha256)           a tarball with a known checksum, unpacked into the cache
+
+The cache is ``.cache/compat/`` beside this package, or ``$FASTPICKLE_CACHE``.  Each entry is made under another name
+and then renamed, so an entry that exists is complete, also if two runs make it at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from compat._suite import MissingInput
+
+_FETCH_TIMEOUT = 300.0
+"""Seconds that one download may take."""
+
+
+def cache_folder() -> Path:
+    """Give the cache folder, made if need be, and kept out of version control."""
+    default = Path(__file__).resolve().parent.parent / ".cache" / "compat"
+    folder = Path(os.environ.get("FASTPICKLE_CACHE") or default).resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise MissingInput(f"the cache folder {folder} cannot be written: {error.strerror}") from None
+    return folder
+
+
+def installed_folder(name: str, version: str) -> Path | None:
+    """Look for a pinned version in the environment.
+
+    Args:
+        name: the distribution's name, which is also its package's.
+        version: the version that it must have.
+
+    Returns:
+        The package's folder; None if the environment has no such version.
+    """
+    try:
+        found = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    spec = importlib.util.find_spec(name)
+    if found != version or spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent
+
+
+def index_folder(name: str, version: str) -> Path:
+    """Unpack a pure-Python wheel from the package index into the cache.
+
+    Args:
+        name: the distribution's name.
+        version: its pinned version.
+
+    Returns:
+        The folder to put on ``sys.path``.
+
+    Raises:
+        MissingInput: neither pip nor uv could get it.
+    """
+    if importlib.util.find_spec("pip"):
+        command = [sys.executable, "-m", "pip", "install", "--quiet"]
+    elif shutil.which("uv"):
+        command = ["uv", "pip", "install", "--quiet", "--python", sys.executable]
+    else:
+        raise MissingInput(f"{name} {version} is not installed, and there is no pip or uv to fetch it with")
+
+    def make(folder: Path) -> None:
+        _call([*command, "--no-deps", "--target", str(folder), f"{name}=={version}"], f"fetching {name} {version}")
+
+    return _cached(f"{name}-{version}", make)
+
+
+def debian_tarball(package: str, upstream_version: str) -> Path:
+    """Download the orig tarball of a Debian source package.
+
+    apt runs with lists, status and sources of its own, so it needs no rights and leaves the system's as they are.  Only
+    the mirror's address and the machine's proxy settings are taken from the machine.  Signatures are checked as usual;
+    only the expiry date of the list is not, because mirrors that are frozen at a date have an old one.
+
+    Args:
+        package: the source package's name.
+        upstream_version: the version that its tarball must have.
+
+    Returns:
+        The tarball, in the cache.
+
+    Raises:
+        MissingInput: there is no apt, it has no Debian mirror, or the mirror has another version by now.
+    """
+    hint = f"get {package}'s {upstream_version} source tarball and name it with --source"
+    if not shutil.which("apt-get"):
+        raise MissingInput(f"there is no apt-get here to fetch {package}'s tests with; {hint}")
+    tarball = f"{package}_{upstream_version}.orig.tar.gz"
+
+    def make(folder: Path) -> None:
+        apt = _own_apt(folder / "apt", _debian_mirror(hint))
+        _call([*apt, "update"], "reading the mirror's list of source packages")
+        _call([*apt, "source", "--download-only", "--tar-only", package], f"fetching {package}'s source", cwd=folder)
+        if not (folder / tarball).exists():
+            raise MissingInput(f"the mirror has no {tarball} any more; {hint}")
+        shutil.rmtree(folder / "apt")
+
+    return _cached(f"debian-{package}-{upstream_version}", make) / tarball
+
+
+def unpack(tarball: Path, sha256: str) -> Path:
+    """Unpack a tarball into the cache, if it is the one that is expected.
+
+    Args:
+        tarball: the file.
+        sha256: its pinned checksum.
+
+    Returns:
+        The one folder that the tarball contains.
+
+    Raises:
+        MissingInput: it cannot be read, is another file, or does not contain one folder.
+    """
+    try:
+        found = hashlib.sha256(tarball.read_bytes()).hexdigest()
+    except OSError as error:
+        raise MissingInput(f"{tarball} cannot be read: {error.strerror}") from None
+    if found != sha256:
+        raise MissingInput(f"{tarball} has SHA-256 {found}, not the pinned {sha256}")
+
+    def make(folder: Path) -> None:
+        with tarfile.open(tarball) as archive:
+            archive.extractall(folder, filter="data")
+
+    folders = [entry for entry in _cached(f"unpacked-{sha256[:16]}", make).iterdir() if entry.is_dir()]
+    if len(folders) != 1:
+        raise MissingInput(f"{tarball} contains {len(folders)} folders, not one")
+    return folders[0]
+
+
+def _cached(entry: str, make: Callable[[Path], None]) -> Path:
+    """Give a cache entry; call make(folder) to fill it if it does not exist yet."""
+    final = cache_folder() / entry
+    if final.exists():
+        return final
+    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="making-") as name:
+        folder = Path(name) / "entry"
+        folder.mkdir()
+        make(folder)
+        try:
+            folder.rename(final)
+        except OSError:
+            if not final.exists():  # else another run has made it in the meantime
+                raise
+    return final
+
+
+def _debian_mirror(hint: str) -> str:
+    """Read the address of a Debian mirror off the machine's own apt sources."""
+    targets = _call(["apt-get", "indextargets", "--format", "$(REPO_URI)"], "reading apt's sources")
+    for address in targets.split():
+        if address.rstrip("/").endswith("/debian"):
+            return address
+    raise MissingInput(f"apt's sources here name no Debian mirror; {hint}")
+
+
+def _own_apt(folder: Path, mirror: str) -> list[str]:
+    """Write an apt configuration that touches nothing outside a folder.
+
+    Returns:
+        The beginning of an apt-get command that uses it.
+    """
+    for name in ("lists/partial", "cache/archives/partial", "parts"):
+        (folder / name).mkdir(parents=True)
+    (folder / "status").touch()
+    (folder / "sources.list").write_text(f"deb-src {mirror} testing main\n", encoding="utf-8")
+    settings = {
+        "Dir::Etc::sourcelist": str(folder / "sources.list"),
+        "Dir::Etc::sourceparts": str(folder / "parts"),
+        "Dir::Etc::trustedparts": "/etc/apt/trusted.gpg.d",
+        "Dir::State": str(folder),
+        "Dir::State::lists": str(folder / "lists"),
+        "Dir::State::status": str(folder / "status"),
+        "Dir::Cache": str(folder / "cache"),
+        "Acquire::Check-Valid-Until": "false",
+        "Acquire::Languages": "none",
+        "APT::Sandbox::User": "root",  # no change of user: the other user could not write into the folder
+    }
+    hooks = ("APT::Update::Pre-Invoke", "APT::Update::Post-Invoke", "APT::Update::Post-Invoke-Success")
+    lines = [f'{key} "{value}";' for key, value in settings.items()] + [f"#clear {hook};" for hook in hooks]
+    (folder / "apt.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return ["apt-get", "--quiet", "--config-file", str(folder / "apt.conf")]
+
+
+def _call(command: Sequence[str], purpose: str, cwd: Path | None = None) -> str:
+    """Run a command and give what it printed.
+
+    Raises:
+        MissingInput: it failed; the message has the last line that it printed.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_FETCH_TIMEOUT,
+            check=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise MissingInput(f"{purpose} took more than {_FETCH_TIMEOUT:.0f} seconds") from None
+    except subprocess.CalledProcessError as error:
+        last = (error.stdout.strip() or "it printed nothing").splitlines()[-1]
+        raise MissingInput(f"{purpose} failed: {last}") from None
+    return done.stdout

@@ -1,0 +1,1 @@
+"""cloudpickle's own tests, which are in its source tarball only."""

@@ -1,0 +1,1 @@
+"""dill's own tests, which are inside its wheel."""

@@ -1,0 +1,59 @@
+"""fastpickle: the pure-Python pickler of the standard library, made fast without leaving the pickle format.
+
+`Pickler` is a subclass of `pickle._Pickler` that writes the same bytes, only sooner; `dump` and `dumps` use it.
+Everything else that `pickle` has is found here too, unchanged, so that ``import fastpickle as pickle`` works.
+`install()` puts it under every library that subclasses the stock class (dill, joblib, datasets ...).
+
+Importing this module changes nothing.
+"""
+
+from __future__ import annotations
+
+import io as _io
+import pickle as _pickle
+from collections.abc import Callable as _Callable
+from pickle import *  # noqa: F403  # what pickle exports differs by Python, and all of it is wanted here
+from pickle import __all__ as _pickle_all
+from typing import Any as _Any
+
+from .patch import install, is_installed, patched, uninstall
+from .pickler import Pickler
+
+__version__ = "0.1.0"
+__all__ = [*_pickle_all, "install", "is_installed", "patched", "uninstall"]  # noqa: PLE0604  # pickle's is a list of str
+
+
+def dump(
+    obj: _Any,
+    file: _Any,
+    protocol: int | None = None,
+    *,
+    fix_imports: bool = True,
+    buffer_callback: _Callable[[_Any], _Any] | None = None,
+) -> None:
+    Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback).dump(obj)
+
+
+def dumps(
+    obj: _Any,
+    protocol: int | None = None,
+    *,
+    fix_imports: bool = True,
+    buffer_callback: _Callable[[_Any], _Any] | None = None,
+) -> bytes:
+    file = _io.BytesIO()
+    Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback).dump(obj)
+    return file.getvalue()
+
+
+# The same arguments, so the same words; they name the running Python's default protocol.
+dump.__doc__ = _pickle.dump.__doc__
+dumps.__doc__ = _pickle.dumps.__doc__
+
+
+def __getattr__(name: str) -> _Any:
+    """Find what `pickle` has but does not export (`whichmodule`, `format_version`, `_Pickler` ...) there."""
+    try:
+        return getattr(_pickle, name)
+    except AttributeError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

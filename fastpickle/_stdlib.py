@@ -1,0 +1,133 @@
+"""What the running Python's ``pickle._Pickler`` is: its functions, and what differs by version.
+
+    the stdlib's pickle --(captured here, once, at import)--> hooks, pickler, patch
+
+Everything that differs from one Python to the next is decided here, by trying it out where that can be done, so that
+no other module asks for a version.  The functions are captured as they were when fastpickle was imported: `install()`
+puts others in their places, and the plain path must still find these.
+
+Not for: anything that fastpickle does better.  Here is only what stock does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import pickle
+from pickle import _Framer, _Pickler  # type: ignore[attr-defined]  # private, and the base of all we do
+from typing import Any, NoReturn
+
+__all__ = [
+    "ASKS_PERSISTENT_ID_ALWAYS",
+    "FRAMES_ARE_BYTESIO",
+    "NO_VALUE",
+    "Framer",
+    "StockPickler",
+    "note",
+    "note_value",
+    "refuse_reduce_value",
+    "stock_methods",
+]
+
+StockPickler: Any = _Pickler
+Framer: Any = _Framer
+
+#: The methods of the stock class as they were at import, by name.
+stock_methods: dict[str, Any] = {name: value for name, value in vars(StockPickler).items() if inspect.isfunction(value)}
+
+
+def _frames_are_bytesio() -> bool:
+    """Tell whether a frame is an `io.BytesIO` that `_Framer.write` fills, as on CPython (PyPy has a builder)."""
+    framer = Framer(None)
+    framer.start_framing()
+    return type(framer.current_frame) is io.BytesIO and "write" in vars(StockPickler(io.BytesIO()))
+
+
+FRAMES_ARE_BYTESIO: bool = _frames_are_bytesio()
+
+
+def _asks_persistent_id_always() -> bool:
+    """Tell whether `save(pid, save_persistent_id=False)` still calls `persistent_id` (up to 3.13) or not (3.14)."""
+    asked = []
+
+    class Asked(StockPickler):  # type: ignore[misc]
+        def persistent_id(self, obj: object) -> None:
+            asked.append(obj)
+
+    Asked(io.BytesIO()).save(None, save_persistent_id=False)
+    return bool(asked)
+
+
+ASKS_PERSISTENT_ID_ALWAYS: bool = _asks_persistent_id_always()
+
+
+# From 3.14 on an exception that passes through a container gets a note that says where it was (gh-122311).
+
+
+class _Unpicklable:
+    def __reduce__(self) -> str:
+        raise LookupError
+
+
+def _adds_notes() -> bool:
+    """Tell whether stock adds notes to an exception that passes through a container."""
+    try:
+        StockPickler(io.BytesIO()).dump([_Unpicklable()])
+    except LookupError as exc:
+        return bool(getattr(exc, "__notes__", ()))
+    raise AssertionError("not reached")
+
+
+if _adds_notes():
+    _type_name = pickle._T  # type: ignore[attr-defined]
+
+    def note(exc: BaseException, obj: object, *what: object) -> None:
+        """Say in `exc` in which part of `obj` it was raised: note(exc, obj, "item", 3)."""
+        exc.add_note(f"when serializing {_type_name(obj)} {' '.join(map(str, what))}")  # type: ignore[attr-defined]
+
+    def note_value(exc: BaseException, obj: object, key: object) -> None:
+        """Say in `exc` that it was raised while the value of `key` in the dict `obj` was saved."""
+        note(exc, obj, "item", repr(key))
+
+else:
+
+    def note(exc: BaseException, obj: object, *what: object) -> None:
+        """Do nothing: this Python's stock pickler adds no notes."""
+
+    def note_value(exc: BaseException, obj: object, key: object) -> None:
+        """Do nothing: this Python's stock pickler adds no notes."""
+
+
+# What a reduce gives is checked by stock, so that its errors are the running Python's.
+
+#: What stock takes for "there is none" in a lookup: an object of its own from 3.13 on, None before.
+NO_VALUE: Any = getattr(pickle, "_NoValue", None)
+
+
+class _Replay:
+    """Stands for a reduce that has been called: gives its value again, and shows itself as it."""
+
+    def __init__(self, reduce: Any, value: Any) -> None:
+        self._reduce = reduce
+        self._value = value
+
+    def __call__(self, obj: object) -> Any:
+        return self._value
+
+    def __repr__(self) -> str:
+        return repr(self._reduce)
+
+    def __str__(self) -> str:
+        return str(self._reduce)
+
+
+def refuse_reduce_value(obj: object, reduce: Any, value: Any) -> NoReturn:
+    """Raise what stock raises if `reduce`, called for `obj`, gives a `value` that is no string and no tuple of 2 to 6.
+
+    Raises:
+        PicklingError: always, with stock's message and notes.
+    """
+    pickler = StockPickler(io.BytesIO())
+    pickler.reducer_override = _Replay(reduce, value)
+    stock_methods["save"](pickler, obj)
+    raise AssertionError(f"stock takes {value!r} from a reduce")

@@ -1,0 +1,131 @@
+"""dill on our base, and what is known of dill's own hooks.
+
+    dill.Pickler.save     -> StockPickler.save     for builtin types nothing else, so the loop need not call it
+    dispatch[dict]        -> save_module_dict      writes a module's `__dict__` by reference, any other dict as stock does
+
+`Pickler` here is a subclass of dill's, so that every type that dill knows, and every one registered with it, is saved
+by dill's own function; its plain data goes through `fastpickle.Pickler`.  The name of this module is not free: dill
+takes a pickler for its own if there is "dill" in the `__module__` of its class.
+
+This is read off dill's source, so it is applied to the versions in `KNOWN_VERSIONS` only: with another one everything
+works, through every hook.
+
+Not for: `dill.dumps` itself, for which there is `fastpickle.install()`.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from typing import Any
+
+from .. import hooks
+from ..pickler import Pickler as _Base
+from ..pickler import save_dict, save_outside
+
+try:
+    import dill
+    from dill import _dill
+except ImportError as exc:
+    raise ImportError("fastpickle.backends.dill needs dill: pip install 'fastpickle[dill]'") from exc
+
+__all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
+
+#: The versions whose hooks are known to be as said above.
+KNOWN_VERSIONS = ("0.3.8", "0.3.9", "0.4.0", "0.4.1")
+
+load = dill.load
+loads = dill.loads
+
+_save_module_dict = _dill.save_module_dict
+
+
+def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write: Any) -> None:
+    """Save a dict that is sure to be no module's as stock does, any other one by dill's own function.
+
+    Only a dict with a '__name__' can be a module's, and only one of the same length can equal that of `__main__`.  A trace
+    shows every dict, and a session's first dict is `__main__`'s own.
+    """
+    try:
+        untraced = pickler._trace_depth is None
+    except AttributeError:  # it is no pickler of dill's, whose trace goes straight to the log
+        untraced = not _dill.logger.isEnabledFor(logging.INFO)
+    main = getattr(pickler, "_main", _dill._main_module)
+    if (
+        untraced
+        and "__name__" not in obj
+        and len(obj) != len(main.__dict__)
+        and len(obj) != len(_dill._main_module.__dict__)
+        and not getattr(pickler, "_session", False)
+    ):
+        save_dict(pickler, plan, obj, write)
+    else:
+        save_outside(pickler, pickler.dispatch[dict], obj)
+
+
+class Pickler(_dill.Pickler, _Base):  # type: ignore[misc]  # dill has no types
+    """dill's Pickler on `fastpickle.Pickler`: the arguments, the bytes and the registered types of `dill.Pickler`."""
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        """Write the opcodes of `obj`, as `dill.Pickler.save` would."""
+        if _is_known and not _is_of_numpy(self, type(obj)):
+            _Base.save(self, obj, save_persistent_id)
+        else:  # dill's own save() registers numpy's types when it meets them, and goes on to stock's
+            _dill.Pickler.save(self, obj, save_persistent_id)
+
+
+def _is_of_numpy(pickler: Any, t: type) -> bool:
+    """Tell whether dill's save() would do something of its own for an object of this type."""
+    return (
+        _dill.NumpyArrayType
+        and t is not type
+        and t not in pickler.dispatch
+        and (_dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t))
+    )
+
+
+def dump(
+    obj: Any,
+    file: Any,
+    protocol: int | None = None,
+    byref: bool | None = None,
+    fmode: int | None = None,
+    recurse: bool | None = None,
+    **kwds: Any,
+) -> None:
+    """Pickle an object to a file, as `dill.dump` does.
+
+    Args:
+        obj, file, protocol, byref, fmode, recurse: as in `dill.dump`.
+        kwds: what `dill.Pickler` takes besides.
+    """
+    protocol = dill.settings["protocol"] if protocol is None else int(protocol)
+    Pickler(file, protocol, **{**kwds, "byref": byref, "fmode": fmode, "recurse": recurse}).dump(obj)
+
+
+def dumps(
+    obj: Any,
+    protocol: int | None = None,
+    byref: bool | None = None,
+    fmode: int | None = None,
+    recurse: bool | None = None,
+    **kwds: Any,
+) -> bytes:
+    """Pickle an object to bytes, as `dill.dumps` does.
+
+    Args:
+        obj, protocol, byref, fmode, recurse, kwds: as in `dump`.
+
+    Returns:
+        The bytes that `dill.dumps` gives.
+    """
+    file = io.BytesIO()
+    dump(obj, file, protocol, byref, fmode, recurse, **kwds)
+    return file.getvalue()
+
+
+_is_known = dill.__version__ in KNOWN_VERSIONS
+if _is_known:
+    hooks.known_saves[_dill.Pickler.save] = True
+    hooks.known_saves[Pickler.save] = True
+    hooks.known_entries[_save_module_dict] = _save_plain_dict

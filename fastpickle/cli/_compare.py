@@ -1,0 +1,304 @@
+"""Pickle one object in every way there is, compare the bytes and time them.
+
+    an object -+- stock           pickle._Pickler, nothing installed --+-- same bytes?
+               +- fastpickle      fastpickle.dumps --------------------+
+               +- dill            dill.dumps, nothing installed -------+-- same bytes?
+               +- dill_installed  dill.dumps in fastpickle.patched() --+
+               +- c               pickle.dumps: the goal, only timed
+
+1. Every contender dumps the object once; the bytes of each accelerated one are compared with those
+   of its own original.
+2. Those that could dump it are timed in alternating rounds (``_timing``).
+
+What was accelerated must never be timed as stock: ``patched()`` is entered around the samples of
+one contender only, and around all others it is checked that nothing is installed. ``stock_state``
+undoes an ``install()`` of the user's module, and takes out what importing dill puts into the
+dispatch table of ``pickle._Pickler``.
+
+Not for: finding the objects (``bench``) or drawing the result (``_report``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import pickle
+import statistics
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import fastpickle
+from fastpickle.cli import _load, _timing
+
+__all__ = [
+    "IDENTICAL",
+    "PAIRS",
+    "DIFFERENT",
+    "VARYING",
+    "CannotPickle",
+    "Result",
+    "contenders",
+    "geometric_means",
+    "measure_object",
+    "stock_state",
+]
+
+Dump = Callable[[object, int], bytes]
+"""Pickles an object by a protocol."""
+
+PAIRS = {"fastpickle": "stock", "dill_installed": "dill"}
+"""Accelerated contender -> its original: whose bytes it must write, whose time it is to beat."""
+
+RATIO_PAIRS = {**PAIRS, "c": "stock"}
+"""Contender -> the one to which its time is put in relation; C's bytes may differ from stock's."""
+
+IDENTICAL = "identical"
+DIFFERENT = "different"
+VARYING = "varying"
+"""The original itself writes other bytes each time, so there is nothing to compare with."""
+
+
+class CannotPickle(Exception):
+    """Neither ``pickle._Pickler`` nor dill can pickle the object; the message is one line."""
+
+
+@dataclasses.dataclass
+class Result:
+    """What was found out about one object."""
+
+    name: str
+    """The workload, the file or the reference."""
+    size: int
+    """Bytes of the pickle."""
+    seconds: dict[str, list[float]]
+    """Contender -> seconds of one dump, a figure a round; those that failed are not in it."""
+    failures: dict[str, str]
+    """Contender -> its exception in one line, for those that could not dump the object."""
+    checks: dict[str, str]
+    """Accelerated contender -> ``IDENTICAL``, ``DIFFERENT`` or ``VARYING``."""
+
+    def ratio(self, contender: str) -> float | None:
+        """Say how many times faster a contender was than the one it is put in relation to.
+
+        Args:
+            contender: A key of ``RATIO_PAIRS``.
+
+        Returns:
+            The median of the ratios of the rounds, None if one of the two was not timed.
+        """
+        fast, slow = self.seconds.get(contender), self.seconds.get(RATIO_PAIRS[contender])
+        if fast is None or slow is None:
+            return None
+        return statistics.median(_timing.ratios(slow, fast))
+
+    def broken(self) -> list[str]:
+        """Name the contenders that did not do what their original did.
+
+        Returns:
+            Those that wrote other bytes, or failed where the original did not.
+        """
+        return [
+            fast
+            for fast, original in PAIRS.items()
+            if self.checks.get(fast) == DIFFERENT
+            or (fast in self.failures and original not in self.failures)
+        ]
+
+
+@contextlib.contextmanager
+def stock_state(notes: list[str]) -> Iterator[ModuleType | None]:
+    """Bring the process into the state in which stock is stock, and back afterwards.
+
+    Args:
+        notes: Gets a line for everything that the reader of the result should know.
+
+    Yields:
+        The module dill, or None if it is not installed.
+    """
+    was_installed = fastpickle.is_installed()
+    if was_installed:
+        fastpickle.uninstall()
+        notes.append("The imported module had called install(); it was undone meanwhile.")
+    table = pickle._Pickler.dispatch
+    before = dict(table)
+    dill: ModuleType | None = None
+    try:
+        dill = importlib.import_module("dill")
+        dill.extend(use_dill=False)  # takes out what importing dill put into the table
+    except ImportError:
+        notes.append("dill is not installed, so it is left out: pip install 'fastpickle[dill]'")
+    if not _has_c_pickler():
+        notes.append("This Python has no C pickler, so it is left out.")
+    try:
+        yield dill
+    finally:
+        table.clear()
+        table.update(before)
+        if was_installed:
+            fastpickle.install()
+
+
+def _has_c_pickler() -> bool:
+    """Say whether ``pickle.dumps`` is the C pickler's.
+
+    Returns:
+        False where ``_pickle`` is missing, so that ``pickle.Pickler`` is the pure-Python class.
+    """
+    return pickle.Pickler.__module__ == "_pickle"
+
+
+def contenders(dill: ModuleType | None) -> dict[str, Dump]:
+    """List what is compared.
+
+    Args:
+        dill: The module dill, or None to leave it out.
+
+    Returns:
+        Contender -> its dump function, in the order of the table.
+    """
+    dumps: dict[str, Dump] = {"stock": stock_dumps, "fastpickle": fastpickle.dumps}
+    if dill is not None:
+        dumps["dill"] = dumps["dill_installed"] = dill.dumps
+    if _has_c_pickler():
+        dumps["c"] = pickle.dumps
+    return dumps
+
+
+stock_dumps: Dump = pickle._dumps  # type: ignore[attr-defined]
+"""``pickle.dumps`` as it is without the C pickler; the type stubs do not list it."""
+
+
+def measure_object(
+    name: str,
+    obj: object,
+    dumps: dict[str, Dump],
+    protocol: int,
+    plan: _timing.Plan,
+    on_round: Callable[[float], object] = lambda done: None,
+) -> Result:
+    """Compare the bytes of all contenders for one object and time them.
+
+    Args:
+        name: What to call the object in the result.
+        obj: The object.
+        dumps: The contenders, from ``contenders()``.
+        protocol: The pickle protocol.
+        plan: How long to measure.
+        on_round: Called between rounds with the share of the work that is done (0 to 1).
+
+    Returns:
+        What was found out.
+
+    Raises:
+        CannotPickle: If neither ``pickle._Pickler`` nor dill can pickle the object.
+    """
+    ways = {key: _contender(key, dump, obj, protocol) for key, dump in dumps.items()}
+    written: dict[str, bytes] = {}
+    failures: dict[str, str] = {}
+    for key, way in ways.items():
+        try:
+            written[key] = _dump_once(way)
+        except RecursionError as error:
+            failures[key] = _load.one_line(error) + " (nested too deeply; measure a part of it)"
+        except Exception as error:  # the object's own code may raise anything
+            failures[key] = _load.one_line(error)
+    if "stock" not in written and "dill" not in written:
+        raise CannotPickle(f"cannot pickle {name}, with or without fastpickle: {failures['stock']}")
+    checks = {
+        fast: _compare_bytes(written[original], written[fast], ways[original])
+        for fast, original in PAIRS.items()
+        if fast in written and original in written
+    }
+    size = len(written["stock"] if "stock" in written else written["dill"])
+    seconds = _timing.measure([ways[key] for key in written], plan, on_round)
+    return Result(name, size, seconds, failures, checks)
+
+
+def _contender(key: str, dump: Dump, obj: object, protocol: int) -> _timing.Contender[bytes]:
+    """Bind a dump function to the object and to the state in which it is timed.
+
+    Args:
+        key: The contender's name.
+        dump: Its dump function.
+        obj: The object.
+        protocol: The pickle protocol.
+
+    Returns:
+        The contender.
+    """
+    around = fastpickle.patched if key == "dill_installed" else _nothing_installed
+    return _timing.Contender(key, lambda: dump(obj, protocol), around)
+
+
+@contextlib.contextmanager
+def _nothing_installed() -> Iterator[None]:
+    """Make sure that what is timed inside is not accelerated.
+
+    Raises:
+        RuntimeError: If fastpickle is installed before or after.
+    """
+    _check_not_installed()
+    yield
+    _check_not_installed()
+
+
+def _check_not_installed() -> None:
+    """Refuse to time an accelerated pickler as stock.
+
+    Raises:
+        RuntimeError: If fastpickle is installed.
+    """
+    if fastpickle.is_installed():
+        raise RuntimeError("fastpickle is installed where stock should be timed")
+
+
+def _dump_once(way: _timing.Contender[bytes]) -> bytes:
+    """Dump the object in the state that belongs to the contender.
+
+    Args:
+        way: The contender.
+
+    Returns:
+        The pickle.
+    """
+    with way.around():
+        return way.call()
+
+
+def _compare_bytes(original: bytes, fast: bytes, way: _timing.Contender[bytes]) -> str:
+    """Compare what an accelerated contender wrote with what its original wrote.
+
+    Args:
+        original: The bytes of the original.
+        fast: The bytes of the accelerated one.
+        way: The original, to ask once more: some objects change when they are first pickled, some
+            pickle differently each time.
+
+    Returns:
+        ``IDENTICAL``, ``DIFFERENT``, or ``VARYING`` if the original does not repeat its own bytes.
+    """
+    if fast == original:
+        return IDENTICAL
+    again = _dump_once(way)
+    if fast == again:
+        return IDENTICAL
+    return DIFFERENT if again == original else VARYING
+
+
+def geometric_means(results: list[Result]) -> dict[str, float]:
+    """Average the ratios over all objects.
+
+    Args:
+        results: What was measured.
+
+    Returns:
+        Contender -> how many times faster it is on average, without those never measured.
+    """
+    means: dict[str, float] = {}
+    for contender in RATIO_PAIRS:
+        found = [result.ratio(contender) for result in results]
+        mean = _timing.geometric_mean(ratio for ratio in found if ratio is not None)
+        if mean is not None:
+            means[contender] = mean
+    return means

@@ -1,0 +1,216 @@
+"""Which shortcuts a pickler allows: decided once per dump, and again after code that is not ours has run.
+
+    pickler --(what could see a shortcut: overrides, dispatch entries, instance attributes)--> plan(pickler)
+
+A *plan* is a dict from each type whose objects may be saved without asking anybody to its saver (None for atoms, which
+the loop itself writes).  The empty plan, `PLAIN`, allows nothing: the pickler works as stock does, hook by hook.
+
+Shortcuts replace calls that stock makes.  So one is allowed only if it is *known* that nobody listens to that call:
+
+| hook                                                   | where                        | then              |
+|--------------------------------------------------------|------------------------------|-------------------|
+| `save` (unless a library's that is known), `memoize`,  | class or instance            | `PLAIN`           |
+| `put`, `get`, `persistent_id`, `save_reduce`,          |                              |                   |
+| `_batch_appends`, `_batch_setitems`, `_BATCHSIZE`,     |                              |                   |
+| `reducer_override`                                     |                              |                   |
+| `__getattr__`, `__getattribute__`                      | class                        | `PLAIN`           |
+| `dispatch` entry of an atom (None, bool, int, ...)     | the dict, wherever it is     | `PLAIN`           |
+| `dispatch` entry of a container (list, dict, ...)      | the dict, wherever it is     | that type left out|
+| `write`, `framer`, `memo`, `proto`, `bin`, `fast`      | instance, not what stock set | `PLAIN`           |
+| a file that is no builtin, where there are no frames   | `framer.file_write`          | `PLAIN`           |
+| protocol 0                                             | `proto`                      | `PLAIN`           |
+
+`dispatch_table`, `save_global` and `save_pers` are not in the table: they are asked only about objects that no plan
+contains.
+
+Not for: saving anything, and not for knowing libraries: those tell about themselves (`backends`) through
+`known_saves` and `known_entries`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from types import BuiltinMethodType, NoneType
+from typing import Any, Final
+
+from ._stdlib import FRAMES_ARE_BYTESIO, Framer, StockPickler, stock_methods
+
+__all__ = ["ATOMS", "PLAIN", "Plan", "Saver", "known_entries", "known_saves", "plan", "savers", "settle"]
+
+#: Saves one object of its type: saver(pickler, plan, obj, write), where `write` is the current frame's.
+Saver = Callable[[Any, "Plan", Any, Callable[[bytes], Any]], None]
+
+
+class Plan(dict[type, "Saver | None"]):
+    """The types that may be saved without asking any hook, each with its saver (None: an atom).
+
+    It holds for one protocol, one set of dispatch entries, and for classes that override `save` or that do not.
+
+    Attributes:
+        in_doubt: the empty plan that stands for this one after code that is not ours has run, until it is looked at again.
+        doubted: the plan that this one stands for in that way, if it does.
+    """
+
+    __slots__ = ("doubted", "entries", "in_doubt", "proto", "save_overridden")
+
+    def __init__(self, proto: int, save_overridden: bool, entries: tuple[Any, ...], doubted: Plan | None = None) -> None:
+        self.proto = proto
+        self.save_overridden = save_overridden
+        self.entries = entries
+        self.doubted = doubted
+        self.in_doubt = self
+
+
+PLAIN: Final = Plan(0, False, ())  # assumes nothing, so there is nothing to doubt
+
+#: The savers of containers by type, each with the lowest protocol that it can write.  `pickler` fills it.
+savers: Final[dict[type, tuple[int, Saver]]] = {}
+
+#: Atoms, with the lowest protocol at which stock writes them without a reduce.
+ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0, bytes: 3}
+
+#: The `save` methods that do nothing of their own for objects of the types in a plan, and whether each does something
+#: for others.  `pickler` adds its own, and libraries theirs.
+known_saves: Final[dict[Any, bool]] = {stock_methods["save"]: True}
+#: Dispatch entries of libraries, each with the saver that may stand for it.
+known_entries: Final[dict[Any, Saver]] = {}
+
+# A library describes its own hooks in a module that is imported when its first pickler is met.
+_LIBRARIES: Final = {"dill": "fastpickle.backends.dill"}
+
+_INSTANCE_HOOKS: Final = frozenset(
+    ("save", "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems",
+     "_BATCHSIZE", "reducer_override")
+)  # fmt: skip
+_methods: Final = attrgetter(
+    "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems", "_BATCHSIZE",
+    "__getattribute__",
+)  # fmt: skip
+_STOCK_METHODS: Final = _methods(StockPickler)
+
+_TYPES: Final = (NoneType, bool, int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+_entries: Final = itemgetter(*_TYPES)
+_STOCK_ENTRIES: Final = tuple(
+    stock_methods["save_" + name]
+    for name in "none bool long float str bytes bytearray list tuple dict set frozenset".split()
+)
+_framer_write: Final = Framer.write
+_plans: Final[dict[tuple[int, bool, tuple[Any, ...]], Plan]] = {}
+_PLANS_KEPT: Final = 64  # a program that makes a table per dump must not fill the memory with them
+
+
+def plan(pickler: Any) -> Plan:
+    """Return the shortcuts that `pickler` allows now, the same object as long as they stay the same.
+
+    Costs about 0.9 us, and runs no code of the pickler's.
+
+    Args:
+        pickler: a `pickle._Pickler` or an instance of a subclass.
+
+    Returns:
+        A plan for its protocol, or `PLAIN`.
+    """
+    cls = type(pickler)
+    try:
+        if (
+            (cls.save not in known_saves and not _learn_save(cls.save))
+            or _methods(cls) != _STOCK_METHODS
+            or getattr(pickler, "__getattr__", None) is not None  # before the next: it would be called for that
+            or getattr(pickler, "reducer_override", None) is not None
+        ):
+            return PLAIN  # before the instance's __dict__ is asked for: up to 3.12 that makes its attributes slower
+        state = pickler.__dict__
+        framer = state["framer"]
+        write = state["write"]
+        if (
+            not _INSTANCE_HOOKS.isdisjoint(state)
+            or state["fast"]
+            or not state["bin"]
+            or type(state["memo"]) is not dict
+            or type(framer) is not Framer
+            or len(framer.__dict__) != 2  # file_write and current_frame: nothing of the framer is overridden
+            or write.__func__ is not _framer_write
+            or write.__self__ is not framer
+            or (framer.current_frame is None and type(framer.file_write) is not BuiltinMethodType)
+        ):
+            return PLAIN
+        key = state["proto"], known_saves[cls.save], _entries(pickler.dispatch)
+        found = _plans.get(key)
+        return _make_plan(*key) if found is None else found
+    except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
+        return PLAIN
+
+
+def settle(pickler: Any, in_doubt: Plan) -> Plan:
+    """Return the plan in force after code that is not ours has run: the doubted one, if it still holds.
+
+    What that code may have changed is the instance and the dispatch table (by an import of dill, say); what the class
+    overrides is looked up once a dump.  Costs half of `plan()`.
+
+    Args:
+        pickler: one whose plan was `in_doubt.doubted`.
+        in_doubt: what stands for that plan now.
+
+    Returns:
+        A plan, the same object if it still holds.
+    """
+    doubted = in_doubt.doubted
+    assert doubted is not None
+    state = pickler.__dict__
+    try:
+        if (
+            _INSTANCE_HOOKS.isdisjoint(state)
+            and not state["fast"]
+            and state["write"].__self__ is state["framer"]
+            and state["proto"] == doubted.proto
+            and _entries(pickler.dispatch) == doubted.entries
+        ):
+            return doubted
+    except (KeyError, AttributeError):
+        pass
+    return plan(pickler)
+
+
+def _make_plan(proto: int, save_overridden: bool, entries: tuple[Any, ...]) -> Plan:
+    """Make, and keep, the plan for a protocol and the dispatch entries of `_TYPES`."""
+    new = Plan(proto, save_overridden, entries)
+    new.in_doubt = Plan(proto, save_overridden, entries, doubted=new)
+    for t, entry, stock_entry in zip(_TYPES, entries, _STOCK_ENTRIES):
+        if t in ATOMS:
+            if entry is not stock_entry or type(proto) is not int or proto < 1 or not FRAMES_ARE_BYTESIO:
+                return PLAIN
+            if proto >= ATOMS[t]:
+                new[t] = None
+        else:
+            lowest_proto, saver = savers[t]
+            if entry is not stock_entry:
+                saver = _saver_of(entry)
+            if saver is not None and proto >= lowest_proto:
+                new[t] = saver
+    if len(_plans) >= _PLANS_KEPT:
+        _plans.clear()
+    _plans[proto, save_overridden, entries] = new
+    return new
+
+
+def _saver_of(entry: Any) -> Saver | None:
+    """Return the saver that may stand for a library's dispatch entry, None if the entry is not known."""
+    _load_library(entry)
+    return known_entries.get(entry)
+
+
+def _learn_save(save: Any) -> bool:
+    """Tell whether this override of `save` turns out to be a library's that is known."""
+    _load_library(save)
+    return save in known_saves
+
+
+def _load_library(function: Any) -> None:
+    """Let the library that `function` comes from tell what is known of it."""
+    module = getattr(function, "__module__", None)
+    if type(module) is str:
+        backend = _LIBRARIES.get(module.partition(".")[0])
+        if backend is not None:
+            importlib.import_module(backend)

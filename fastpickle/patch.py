@@ -1,0 +1,102 @@
+"""`install()`: puts `fastpickle.Pickler`'s methods into the stock class, under every library that subclasses it.
+
+    install()     pickle._Pickler.save = Pickler.save, and the attribute that it keeps its plan in
+    uninstall()   the very objects that were there, back again
+
+Two attributes of one class are all that is touched.  Subclasses need nothing: they inherit `save`, or call it by
+`super()` or by the name of the class.  The dispatch tables, stock's and the copies that libraries took of it, need
+nothing either: `save` knows stock's functions by identity wherever it finds them, so a table stays just what it was.
+
+Not for: the C pickler (`pickle.Pickler`, `pickle.dumps`), which nobody can hook and which stays as it is.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ._stdlib import StockPickler
+from .pickler import Pickler
+
+__all__ = ["install", "is_installed", "patched", "uninstall"]
+
+# `save` comes last to be put in and first to be taken out: another thread never finds it without the attribute it needs.
+_ATTRIBUTES: Final = ("_fastpickle_plan", "save")
+_MISSING: Final = object()
+
+_lock = threading.Lock()
+_installed = False  # by install()
+_depth = 0  # how many are open: install(), and `with patched()` blocks
+_originals: dict[str, Any] = {}
+
+
+def install() -> None:
+    """Make `pickle._Pickler`, and with it everything that subclasses it, as fast as `fastpickle.Pickler`.
+
+    The bytes stay the same.  Calling it again does nothing; one `uninstall()` undoes it.  It may be called before or
+    after the libraries are imported, and while other threads are pickling.
+    """
+    global _installed
+    with _lock:
+        if not _installed:
+            _installed = True
+            _enter()
+
+
+def uninstall() -> None:
+    """Undo `install()`: every attribute of the stock class is the very object that it was.
+
+    Does nothing if it is not installed; inside `with patched():` the block stays accelerated.
+    """
+    global _installed
+    with _lock:
+        if _installed:
+            _installed = False
+            _leave()
+
+
+def is_installed() -> bool:
+    """Tell whether the stock class is accelerated now, by `install()` or inside `with patched():`."""
+    return _depth > 0
+
+
+@contextmanager
+def patched() -> Iterator[None]:
+    """Accelerate the stock class inside a `with` block; blocks may be nested, and be open in several threads at once."""
+    with _lock:
+        _enter()
+    try:
+        yield
+    finally:
+        with _lock:
+            _leave()
+
+
+def _enter() -> None:
+    global _depth
+    _depth += 1
+    if _depth == 1:
+        for name in _ATTRIBUTES:
+            _originals[name] = vars(StockPickler).get(name, _MISSING)
+            setattr(StockPickler, name, vars(Pickler)[name])
+
+
+def _leave() -> None:
+    global _depth
+    _depth -= 1
+    if _depth == 0:
+        for name in reversed(_ATTRIBUTES):
+            original = _originals.pop(name)
+            if vars(StockPickler).get(name) is not vars(Pickler)[name]:
+                warnings.warn(
+                    f"pickle._Pickler.{name} was replaced after fastpickle.install(), and is left as it is",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+            elif original is _MISSING:
+                delattr(StockPickler, name)
+            else:
+                setattr(StockPickler, name, original)

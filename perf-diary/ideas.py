@@ -1,0 +1,445 @@
+"""Each optimisation idea alone, measured against the stock pickler.
+
+    source of pickle._Pickler.method --edited()--> one method --variant()--> subclass = one idea
+    stock | variant | variant | stock | ...  on each workload that the idea touches --> ratio
+
+Times are CPU times, so that other programs on the machine take nothing away from them, and a ratio
+is the median over many alternating rounds.
+
+An idea is a change of a few expressions in the running Python's own ``pickle.py``: everything that
+is not the idea stays what it is there, word for word. An edit that no longer finds its text is an
+error of this file, except where an older or newer Python spells the place otherwise; then all
+spellings are listed. Whole loops are written out as methods.
+
+Before anything is timed, every variant must write stock's bytes on every workload. The idea
+``control`` changes nothing: what it shows beside 1.00 is noise and the cost of subclassing.
+
+    python perf-diary/ideas.py                        all ideas
+    python perf-diary/ideas.py --idea atoms_first     one
+    python perf-diary/ideas.py --markdown             for the diary
+
+Not for: the package. What was kept of these ideas is written there anew, with the hooks that an
+experiment may ignore (a list that grows while it is pickled, say, or notes on exceptions).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import io
+import pickle
+import struct
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from fastpickle.cli import _timing, workloads  # noqa: E402  (found by the line above)
+
+Stock: Any = pickle._Pickler
+"""The stock pickler; Any, because the type stubs leave out most of what is overridden here."""
+
+BATCH = 1000
+"""Items of one batch, ``pickle._Pickler._BATCHSIZE``."""
+
+PLAN = _timing.Plan(sample_seconds=0.005, budget_seconds=3.0, min_rounds=21, max_rounds=201)
+"""About 3 s for each pair of idea and workload."""
+
+INTS = ("list_of_ints_10k", "dict_str_int_5k")
+FLOATS = ("list_of_floats_10k",)
+STRINGS = ("list_of_strs_1k", "dict_str_int_5k", "json_records")
+BYTES = ("list_of_bytes_1k",)
+MIXED = ("mixed_atoms", "json_records", "nested_list_of_dicts")
+OBJECTS = ("dataclass_instances", "datetimes")
+SMALL = ("small_dict",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Idea:
+    """One idea."""
+
+    name: str
+    """What it is called in the diary."""
+    make: Callable[[], type]
+    """Makes the subclass of the stock pickler; its docstring says what the idea is."""
+    touches: tuple[str, ...]
+    """The workloads on which it could show."""
+
+
+IDEAS: dict[str, Idea] = {}
+"""Name -> idea, filled by ``idea``."""
+
+
+def idea(*touches: tuple[str, ...]) -> Callable[[Callable[[], type]], Callable[[], type]]:
+    """Register the decorated function as an idea of the same name.
+
+    Args:
+        touches: Groups of workloads on which the idea is measured.
+
+    Returns:
+        The decorator, which returns the function unchanged.
+    """
+
+    def register(make: Callable[[], type]) -> Callable[[], type]:
+        names = tuple(dict.fromkeys(name for group in touches for name in group))
+        IDEAS[make.__name__] = Idea(make.__name__, make, names)
+        return make
+
+    return register
+
+
+def edited(method: str, *edits: tuple[str, str], **names: object) -> Callable[..., Any]:
+    """Recompile a method of the stock pickler with a few changes.
+
+    Args:
+        method: Its name.
+        edits: Pairs of the text to find and the text to put there. Of several spellings of one
+            place (by Python version) one is enough; every occurrence is replaced.
+        names: Globals that the new text uses, besides those of ``pickle.py``.
+
+    Returns:
+        The changed function.
+
+    Raises:
+        LookupError: If none of the edits finds its text.
+    """
+    source = textwrap.dedent(inspect.getsource(getattr(Stock, method)))
+    changed = source
+    for old, new in edits:
+        changed = changed.replace(old, new)
+    if edits and changed == source:
+        raise LookupError(f"pickle._Pickler.{method} is spelt otherwise in this Python")
+    namespace = {**vars(pickle), **names}
+    exec(compile(changed, f"<pickle._Pickler.{method}, edited>", "exec"), namespace)
+    function: Callable[..., Any] = namespace[method]
+    return function
+
+
+def variant(**methods: Callable[..., Any]) -> type:
+    """Make a subclass of the stock pickler with other methods.
+
+    Args:
+        methods: The methods; those called ``save_...`` also take their place in the table
+            ``dispatch``.
+
+    Returns:
+        The class.
+    """
+    dispatch = {
+        kind: methods.get(function.__name__, function) for kind, function in Stock.dispatch.items()
+    }
+    return type("Variant", (Stock,), {**methods, "dispatch": dispatch})
+
+
+@idea(INTS, STRINGS, MIXED, OBJECTS, SMALL)
+def control() -> type:
+    """Nothing changed: ``save`` recompiled as it is."""
+    return variant(save=edited("save"))
+
+
+@idea(INTS, FLOATS, STRINGS, MIXED, OBJECTS, SMALL)
+def atoms_first() -> type:
+    """None, bool, int and float before the memo and ``reducer_override``: the C pickler's order."""
+    atoms = {kind: Stock.dispatch[kind] for kind in (type(None), bool, int, float)}
+    lookup = "x = self.memo.get(id(obj))\n"
+    first = (
+        "atom = atoms.get(type(obj))\n    if atom is not None:\n        return atom(self, obj)\n"
+    )
+    return variant(save=edited("save", (lookup, f"{first}    {lookup}"), atoms=atoms))
+
+
+@idea(INTS, MIXED)
+def binint1_table() -> type:
+    """The 256 one-byte ints from a table instead of ``BININT1 + pack("<B", obj)``."""
+    table = [pickle.BININT1 + bytes([value]) for value in range(256)]
+    return variant(save_long=edited("save_long", ('BININT1 + pack("<B", obj)', "t[obj]"), t=table))
+
+
+@idea(INTS, STRINGS, MIXED, OBJECTS, SMALL)
+def frame_check_inlined() -> type:
+    """Whether the frame is full is asked in ``save`` itself, not by calling ``commit_frame``."""
+    check = (
+        "frame = self.framer.current_frame\n"
+        "    if frame is not None and frame.tell() >= 65536:\n"
+        "        self.framer.commit_frame()"
+    )
+    return variant(save=edited("save", ("self.framer.commit_frame()", check)))
+
+
+@idea(STRINGS, BYTES, MIXED, OBJECTS, SMALL)
+def memoize_inline() -> type:
+    """``memoize`` writes the opcode MEMOIZE itself instead of asking ``put`` for it."""
+    edit = ("self.put(idx)", "MEMOIZE if self.proto >= 4 else self.put(idx)")
+    return variant(memoize=edited("memoize", edit))
+
+
+@idea(INTS, FLOATS, ("deep_list",), MIXED, SMALL)
+def list_slices() -> type:
+    """Batches of an exact list are slices of it, not taken from an iterator."""
+
+    def _batch_appends(self: Any, items: Iterable[object], *owner: object) -> None:
+        if type(items) is not list or not self.bin:
+            Stock._batch_appends(self, items, *owner)
+            return
+        save, write = self.save, self.write
+        start = 0
+        while True:
+            batch = items[start : start + BATCH]
+            count = len(batch)
+            if count > 1:
+                write(pickle.MARK)
+                for item in batch:
+                    save(item)
+                write(pickle.APPENDS)
+            elif count:
+                save(batch[0])
+                write(pickle.APPEND)
+            if count < BATCH:
+                return
+            start += BATCH
+
+    return variant(_batch_appends=_batch_appends)
+
+
+@idea(("dict_str_int_5k", "dict_1000_entries", "dict_1001_entries"), MIXED, SMALL)
+def dict_snapshot() -> type:
+    """An exact dict of one batch is copied at once, not taken from an iterator."""
+    view_type: Any = type({}.items())
+
+    def _batch_setitems(self: Any, items: Any, *owner: object) -> None:
+        if type(items) is not view_type or len(items) > BATCH or not self.bin:
+            Stock._batch_setitems(self, items, *owner)
+            return
+        save, write = self.save, self.write
+        batch = list(items)
+        if len(batch) > 1:
+            write(pickle.MARK)
+            for key, value in batch:
+                save(key)
+                save(value)
+            write(pickle.SETITEMS)
+        elif batch:
+            key, value = batch[0]
+            save(key)
+            save(value)
+            write(pickle.SETITEM)
+
+    return variant(_batch_setitems=_batch_setitems)
+
+
+@idea(("sets_of_ints",))
+def set_snapshot() -> type:
+    """An exact set of one batch is copied at once, not taken from an iterator."""
+
+    def save_set(self: Any, obj: set[object]) -> None:
+        if self.proto < 4 or not 0 < len(obj) <= BATCH:
+            Stock.save_set(self, obj)
+            return
+        save, write = self.save, self.write
+        write(pickle.EMPTY_SET)
+        self.memoize(obj)
+        write(pickle.MARK)
+        for item in list(obj):
+            save(item)
+        write(pickle.ADDITEMS)
+
+    return variant(save_set=save_set)
+
+
+@idea(STRINGS, BYTES, MIXED, SMALL)
+def header_tables() -> type:
+    """Opcode and length of short strings and bytes from a table, not from ``pack``."""
+    strings = [pickle.SHORT_BINUNICODE + bytes([length]) for length in range(256)]
+    plain = [pickle.SHORT_BINBYTES + bytes([length]) for length in range(256)]
+    helper = "_save_bytes_no_memo"
+    writer = helper if hasattr(Stock, helper) else "save_bytes"  # no helper before 3.11
+    save_str = edited("save_str", ('SHORT_BINUNICODE + pack("<B", n)', "t[n]"), t=strings)
+    save_bytes = edited(writer, ('SHORT_BINBYTES + pack("<B", n)', "t[n]"), t=plain)
+    return variant(**{"save_str": save_str, writer: save_bytes})
+
+
+@idea(INTS, FLOATS, MIXED)
+def precompiled_structs() -> type:
+    """``struct.Struct`` objects made once instead of format strings, for ints and floats."""
+    byte, short, four = (struct.Struct(code).pack for code in ("<B", "<H", "<i"))
+    return variant(
+        save_long=edited(
+            "save_long",
+            ('BININT1 + pack("<B", obj)', "BININT1 + byte(obj)"),
+            ('BININT2 + pack("<H", obj)', "BININT2 + short(obj)"),
+            ('BININT + pack("<i", obj)', "BININT + four(obj)"),
+            byte=byte,
+            short=short,
+            four=four,
+        ),
+        save_float=edited("save_float", ("pack('>d', obj)", "p(obj)"), p=struct.Struct(">d").pack),
+    )
+
+
+PERSISTENT_ID = "self.persistent_id(obj)"
+"""The call that is made for every object and returns None unless somebody overrode it."""
+
+
+@idea(INTS, STRINGS, MIXED, SMALL)
+def persistent_id_asked_per_call() -> type:
+    """``persistent_id`` is called only if the class overrides it, found out for every object."""
+    test = f"None if type(self).persistent_id is stock else {PERSISTENT_ID}"
+    edit = (PERSISTENT_ID, test)
+    return variant(save=edited("save", edit, stock=Stock.persistent_id))
+
+
+@idea(INTS, STRINGS, MIXED, SMALL)
+def persistent_id_once_per_class() -> type:
+    """``persistent_id`` is called only if the class overrides it, found out once for the class."""
+    return variant(save=edited("save", (PERSISTENT_ID, "None")))
+
+
+@idea(INTS, STRINGS, MIXED, SMALL)
+def byte_counter() -> type:
+    """The framer counts what it writes instead of asking ``BytesIO.tell`` (rejected upstream)."""
+
+    class CountingFramer(pickle._Framer):  # type: ignore[name-defined,misc]
+        def __init__(self, file_write: Callable[[bytes], Any]) -> None:
+            super().__init__(file_write)
+            self.size = 0
+
+        def write(self, data: bytes) -> Any:
+            if self.current_frame:
+                self.size += len(data)
+                return self.current_frame.write(data)
+            return self.file_write(data)
+
+        def commit_frame(self, force: bool = False) -> None:
+            if force or self.size >= self._FRAME_SIZE_TARGET:
+                super().commit_frame(force=True)
+                self.size = 0
+
+    def __init__(self: Any, file: Any, *args: Any, **kwargs: Any) -> None:
+        Stock.__init__(self, file, *args, **kwargs)
+        self.framer = CountingFramer(self._file_write)
+        self.write = self.framer.write
+        self._write_large_bytes = self.framer.write_large_bytes
+
+    return variant(__init__=__init__)
+
+
+@idea(STRINGS, SMALL)
+def ascii_strings() -> type:
+    """ASCII strings are encoded by a special case in ``save_str`` (rejected upstream)."""
+    encode = "obj.encode('utf-8', 'surrogatepass')"
+    ascii_first = f"obj.encode('ascii') if obj.isascii() else {encode}"
+    return variant(save_str=edited("save_str", (encode, ascii_first)))
+
+
+def dumps(pickler: type, obj: object, protocol: int | None = None) -> bytes:
+    """Pickle an object by a pickler class.
+
+    Args:
+        pickler: The class.
+        obj: The object.
+        protocol: The pickle protocol, None for the default one.
+
+    Returns:
+        The pickle.
+    """
+    file = io.BytesIO()
+    pickler(file, protocol).dump(obj)
+    return file.getvalue()
+
+
+def differing_workloads(pickler: type, protocol: int | None = None) -> list[str]:
+    """Compare the bytes of a variant with stock's, on every workload.
+
+    Args:
+        pickler: The variant.
+        protocol: The pickle protocol, None for the default one.
+
+    Returns:
+        The workloads for which they differ.
+    """
+    objects = {name: workloads.build(name) for name in workloads.WORKLOADS}
+    return [
+        name
+        for name, obj in objects.items()
+        if dumps(pickler, obj, protocol) != dumps(Stock, obj, protocol)
+    ]
+
+
+def measure(pickler: type, workload: str, plan: _timing.Plan) -> list[float]:
+    """Time a variant against stock on one workload, in alternating rounds.
+
+    Args:
+        pickler: The variant.
+        workload: The workload.
+        plan: How long to measure.
+
+    Returns:
+        Time of stock / time of the variant, one figure a round, in rising order.
+    """
+    obj = workloads.build(workload)
+    pair = [
+        _timing.Contender("stock", lambda: dumps(Stock, obj)),
+        _timing.Contender("variant", lambda: dumps(pickler, obj)),
+    ]
+    seconds = _timing.measure(pair, plan, clock=time.thread_time)
+    return _timing.ratios(seconds["stock"], seconds["variant"])
+
+
+def main() -> int:
+    """Check and time the ideas asked for.
+
+    Returns:
+        The exit status: 0, or 1 if a variant writes other bytes than stock.
+    """
+    parser = argparse.ArgumentParser(description="Measure each optimisation idea alone.")
+    parser.add_argument("--idea", action="append", choices=IDEAS, help="only this one; repeatable")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    parser.add_argument("--seconds", type=float, default=3.0, help="per idea and workload (3)")
+    arguments = parser.parse_args()
+    plan = dataclasses.replace(PLAN, budget_seconds=arguments.seconds)
+    status = 0
+    for name in arguments.idea or IDEAS:
+        chosen = IDEAS[name]
+        try:
+            pickler = chosen.make()
+        except LookupError as error:
+            print(f"{name}: not measured: {error}")
+            continue
+        different = differing_workloads(pickler)
+        if different:
+            print(f"{name}: bytes DIFFER on {', '.join(different)}; not measured")
+            status = 1
+            continue
+        if arguments.markdown:
+            print(f"\n| `{name}` | stock / variant | middle half of the rounds |\n|---|--:|:-:|")
+        else:
+            print(f"\n{name}: {chosen.make.__doc__}")
+        row = (
+            "| {} | {:.2f} | {:.2f}-{:.2f} |"
+            if arguments.markdown
+            else "  {:22}{:6.2f}   {:.2f}-{:.2f}"
+        )
+        medians = []
+        for workload in chosen.touches:
+            found = measure(pickler, workload, plan)
+            quarter = len(found) // 4
+            medians.append(found[len(found) // 2])
+            print(
+                row.format(workload, medians[-1], found[quarter], found[-1 - quarter]), flush=True
+            )
+        mean = _timing.geometric_mean(medians) or 1.0
+        print(
+            f"| **geometric mean** | {mean:.2f} | |"
+            if arguments.markdown
+            else f"  {'geometric mean':22}{mean:6.2f}"
+        )
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
