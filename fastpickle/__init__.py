@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 __all__ = [*_pickle_all, "install", "is_installed", "patched", "uninstall"]  # noqa: PLE0604  # pickle's is a list of str
 
 
-def dump(
+def dump(  # type: ignore[no-redef]  # pickle's own, from the star
     obj: _Any,
     file: _Any,
     protocol: int | None = None,
@@ -34,7 +34,7 @@ def dump(
     Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback).dump(obj)
 
 
-def dumps(
+def dumps(  # type: ignore[no-redef]
     obj: _Any,
     protocol: int | None = None,
     *,

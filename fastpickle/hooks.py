@@ -30,40 +30,67 @@ Not for: saving anything, and not for knowing libraries: those tell about themse
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 from types import BuiltinMethodType, NoneType
 from typing import Any, Final
 
 from ._stdlib import FRAMES_ARE_BYTESIO, Framer, StockPickler, stock_methods
 
-__all__ = ["ATOMS", "PLAIN", "Plan", "Saver", "known_entries", "known_saves", "plan", "savers", "settle"]
+__all__ = [
+    "ATOMS",
+    "PLAIN",
+    "Plan",
+    "Saver",
+    "Write",
+    "by_override",
+    "holds",
+    "known_entries",
+    "known_saves",
+    "outside",
+    "plan",
+    "savers",
+    "settle",
+    "settled",
+    "watched",
+]
 
-#: Saves one object of its type: saver(pickler, plan, obj, write), where `write` is the current frame's.
-Saver = Callable[[Any, "Plan", Any, Callable[[bytes], Any]], None]
+#: Appends to the current frame, or to the file where there are no frames.
+Write = Callable[[bytes], Any]
+#: Saves one object that is not in the memo, the frame of which has been committed if it was full:
+#: saver(pickler, plan, obj, write), with the `plan` in force and the `write` of the current frame.
+Saver = Callable[[Any, "Plan", Any, Write], None]
 
 
 class Plan(dict[type, "Saver | None"]):
     """The types that may be saved without asking any hook, each with its saver (None: an atom).
 
-    It holds for one protocol, one set of dispatch entries, and for classes that override `save` or that do not.
+    It holds for one protocol, one set of dispatch entries, and one way to save everything else.
 
     Attributes:
-        in_doubt: the empty plan that stands for this one after code that is not ours has run, until it is looked at again.
+        proto: the protocol.
+        other: saves an object of any other type.
+        entries: the dispatch entries of `_TYPES`.
+        in_doubt: the empty plan that stands for this one from when code that is not ours runs until it is looked at.
         doubted: the plan that this one stands for in that way, if it does.
     """
 
-    __slots__ = ("doubted", "entries", "in_doubt", "proto", "save_overridden")
+    __slots__ = ("doubted", "entries", "in_doubt", "other", "proto")
 
-    def __init__(self, proto: int, save_overridden: bool, entries: tuple[Any, ...], doubted: Plan | None = None) -> None:
+    def __init__(self, proto: int, other: Saver, entries: tuple[Any, ...], doubted: Plan | None = None) -> None:
         self.proto = proto
-        self.save_overridden = save_overridden
+        self.other = other
         self.entries = entries
         self.doubted = doubted
         self.in_doubt = self
 
 
-PLAIN: Final = Plan(0, False, ())  # assumes nothing, so there is nothing to doubt
+def by_override(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
+    """Save an object by the `save` that a library overrides: the saver of what no plan contains."""
+    pickler.save(obj)
+
+
+PLAIN: Final = Plan(0, by_override, ())  # assumes nothing, so there is nothing to doubt
 
 #: The savers of containers by type, each with the lowest protocol that it can write.  `pickler` fills it.
 savers: Final[dict[type, tuple[int, Saver]]] = {}
@@ -71,9 +98,9 @@ savers: Final[dict[type, tuple[int, Saver]]] = {}
 #: Atoms, with the lowest protocol at which stock writes them without a reduce.
 ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0, bytes: 3}
 
-#: The `save` methods that do nothing of their own for objects of the types in a plan, and whether each does something
-#: for others.  `pickler` adds its own, and libraries theirs.
-known_saves: Final[dict[Any, bool]] = {stock_methods["save"]: True}
+#: The `save` methods that do nothing of their own for the types of a plan, and each one's saver for the others.
+#: `pickler` adds its own, and libraries theirs.
+known_saves: Final[dict[Any, Saver]] = {stock_methods["save"]: by_override}
 #: Dispatch entries of libraries, each with the saver that may stand for it.
 known_entries: Final[dict[Any, Saver]] = {}
 
@@ -90,14 +117,13 @@ _methods: Final = attrgetter(
 )  # fmt: skip
 _STOCK_METHODS: Final = _methods(StockPickler)
 
-_TYPES: Final = (NoneType, bool, int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+_TYPES: Final[tuple[type, ...]] = (NoneType, bool, int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
 _entries: Final = itemgetter(*_TYPES)
-_STOCK_ENTRIES: Final = tuple(
-    stock_methods["save_" + name]
-    for name in "none bool long float str bytes bytearray list tuple dict set frozenset".split()
+_STOCK_ENTRIES: Final = tuple(  # not from the table: dill may have edited it already
+    stock_methods["save_" + {"NoneType": "none", "int": "long"}.get(t.__name__, t.__name__)] for t in _TYPES
 )
 _framer_write: Final = Framer.write
-_plans: Final[dict[tuple[int, bool, tuple[Any, ...]], Plan]] = {}
+_plans: Final[dict[tuple[int, Saver, tuple[Any, ...]], Plan]] = {}
 _PLANS_KEPT: Final = 64  # a program that makes a table per dump must not fill the memory with them
 
 
@@ -173,25 +199,62 @@ def settle(pickler: Any, in_doubt: Plan) -> Plan:
     return plan(pickler)
 
 
-def _make_plan(proto: int, save_overridden: bool, entries: tuple[Any, ...]) -> Plan:
+# While a pickler saves, the plan in force, or in doubt, is in its `_fastpickle_plan`.
+
+
+def settled(pickler: Any) -> Plan:
+    """Return the plan in force, settling it first if it is in doubt."""
+    found: Plan = pickler._fastpickle_plan
+    if found.doubted is not None:
+        found = pickler.__dict__["_fastpickle_plan"] = settle(pickler, found)
+    return found
+
+
+def holds(pickler: Any, plan: Plan) -> bool:
+    """Tell whether `plan` is still in force."""
+    return pickler._fastpickle_plan is plan or settled(pickler) is plan
+
+
+def outside(pickler: Any, save: Callable[..., None], obj: Any, *args: Any) -> None:
+    """Call a function that may run code that is not ours, so that the plan is in doubt in it and after it."""
+    found: Plan = pickler._fastpickle_plan
+    if found is PLAIN:
+        save(pickler, obj, *args)
+        return
+    state = pickler.__dict__
+    state["_fastpickle_plan"] = found.in_doubt
+    try:
+        save(pickler, obj, *args)
+    finally:
+        state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+
+
+def watched(pickler: Any, items: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items of an iterable that may run code that is not ours to find the next one."""
+    state = pickler.__dict__
+    for item in items:
+        state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+        yield item
+
+
+def _make_plan(proto: int, other: Saver, entries: tuple[Any, ...]) -> Plan:
     """Make, and keep, the plan for a protocol and the dispatch entries of `_TYPES`."""
-    new = Plan(proto, save_overridden, entries)
-    new.in_doubt = Plan(proto, save_overridden, entries, doubted=new)
-    for t, entry, stock_entry in zip(_TYPES, entries, _STOCK_ENTRIES):
+    new = Plan(proto, other, entries)
+    new.in_doubt = Plan(proto, other, entries, doubted=new)
+    for t, entry, stock_entry in zip(_TYPES, entries, _STOCK_ENTRIES, strict=True):
         if t in ATOMS:
             if entry is not stock_entry or type(proto) is not int or proto < 1 or not FRAMES_ARE_BYTESIO:
                 return PLAIN
             if proto >= ATOMS[t]:
                 new[t] = None
         else:
-            lowest_proto, saver = savers[t]
-            if entry is not stock_entry:
-                saver = _saver_of(entry)
+            lowest_proto, own_saver = savers[t]
+            saver = own_saver if entry is stock_entry else _saver_of(entry)
             if saver is not None and proto >= lowest_proto:
                 new[t] = saver
     if len(_plans) >= _PLANS_KEPT:
         _plans.clear()
-    _plans[proto, save_overridden, entries] = new
+    _plans[proto, other, entries] = new
     return new
 
 
@@ -211,6 +274,10 @@ def _load_library(function: Any) -> None:
     """Let the library that `function` comes from tell what is known of it."""
     module = getattr(function, "__module__", None)
     if type(module) is str:
-        backend = _LIBRARIES.get(module.partition(".")[0])
+        name = module.partition(".")[0]
+        backend = _LIBRARIES.get(name)
         if backend is not None:
-            importlib.import_module(backend)
+            try:
+                importlib.import_module(backend)
+            except Exception:  # a version that the backend cannot even be imported with is an unknown one
+                _LIBRARIES.pop(name, None)

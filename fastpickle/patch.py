@@ -23,7 +23,7 @@ from .pickler import Pickler
 
 __all__ = ["install", "is_installed", "patched", "uninstall"]
 
-# `save` comes last to be put in and first to be taken out: another thread never finds it without the attribute it needs.
+# `save` is put in last and taken out first: another thread never finds it without the attribute that it needs.
 _ATTRIBUTES: Final = ("_fastpickle_plan", "save")
 _MISSING: Final = object()
 
@@ -65,7 +65,7 @@ def is_installed() -> bool:
 
 @contextmanager
 def patched() -> Iterator[None]:
-    """Accelerate the stock class inside a `with` block; blocks may be nested, and be open in several threads at once."""
+    """Accelerate the stock class inside a `with` block; blocks may be nested, and overlap in several threads."""
     with _lock:
         _enter()
     try:

@@ -5,9 +5,9 @@
     plot   raw/ --> speedup.png
 
 ``python perf-diary/harness.py run`` makes the raw data anew (6 to 8 minutes; ``--quick`` 1 to 2),
-which is not kept under version control. Each pair has processes of its own; all contenders of one
-workload are measured right after each other, so that a machine that changes its speed in the
-course of minutes changes a ratio as little as possible.
+which is not kept under version control. Each pair has processes of its own. The contenders of one
+workload take turns, for several rounds, so that a machine that changes its speed changes a ratio
+as little as possible.
 
 Not for: your own data. For that there is ``python -m fastpickle bench``.
 """
@@ -49,11 +49,17 @@ NEEDS = {
 IMPLEMENTATIONS = {"cpython": "CPython", "pypy": "PyPy"}
 """pyperf's name of an implementation -> its own."""
 
-FULL = ["--processes=5", "--values=5", "--warmups=1", "--min-time=0.05"]
-"""25 values a pair, each of at least 50 ms: about 4 s."""
+PYPERF = ["--processes=1", "--warmups=1", "--quiet", "--inherit-environ=PYTHONPATH,FASTPICKLE_PURE"]
+"""Options of every measurement: one process of pyperf's at a time, since the rounds are ours."""
 
-QUICK = ["--processes=2", "--values=3", "--warmups=1", "--min-time=0.01"]
-"""6 values a pair, each of at least 10 ms: about 1 s."""
+FULL = ["--values=5", "--min-time=0.04"]
+"""5 values in each round, each of at least 40 ms."""
+
+QUICK = ["--values=3", "--min-time=0.01"]
+"""3 values in each round, each of at least 10 ms."""
+
+FULL_ROUNDS = 5
+QUICK_ROUNDS = 2
 
 
 @dataclasses.dataclass
@@ -106,24 +112,26 @@ def run(out: Path, quick: bool, names: list[str]) -> int:
     """
     out.mkdir(parents=True, exist_ok=True)
     contenders = present()
-    total = len(names) * len(contenders)
     began = time.monotonic()
-    done = failed = 0
-    for workload in names:
+    failed = 0
+    for place, workload in enumerate(names, 1):
+        elapsed = time.monotonic() - began
+        print(f"[{place}/{len(names)}, {elapsed:.0f} s] {workload}", file=sys.stderr)
         for contender in contenders:
-            done += 1
-            elapsed = time.monotonic() - began
-            print(f"[{done}/{total}, {elapsed:.0f} s] {workload}, {contender}", file=sys.stderr)
-            problem = measure(workload, contender, out, quick)
-            if problem is not None:
-                failed += 1
-                print(f"failed: {workload}, {contender}: {problem}", file=sys.stderr)
-    print(f"{total - failed} of {total} pairs measured in {time.monotonic() - began:.0f} s")
+            (out / f"{workload}.{contender}.json").unlink(missing_ok=True)
+        for _ in range(QUICK_ROUNDS if quick else FULL_ROUNDS):
+            for contender in contenders:
+                problem = measure(workload, contender, out, quick)
+                if problem is not None:
+                    failed += 1
+                    print(f"failed: {workload}, {contender}: {problem}", file=sys.stderr)
+            contenders.reverse()
+    print(f"{len(names)} workloads measured in {time.monotonic() - began:.0f} s, {failed} failures")
     return 1 if failed else 0
 
 
 def measure(workload: str, contender: str, out: Path, quick: bool) -> str | None:
-    """Measure one pair in processes of its own.
+    """Measure one pair once, in a process of its own, and add it to its raw data.
 
     Args:
         workload: The workload.
@@ -135,11 +143,9 @@ def measure(workload: str, contender: str, out: Path, quick: bool) -> str | None
         None, or the last line of what the process said when it failed.
     """
     target = out / f"{workload}.{contender}.json"
-    target.unlink(missing_ok=True)
     command = [sys.executable, str(HERE / "contender.py")]
     command += ["--contender", contender, "--workload", workload]
-    command += ["--quiet", "--inherit-environ=PYTHONPATH,FASTPICKLE_PURE", "-o", str(target)]
-    command += QUICK if quick else FULL
+    command += [*PYPERF, *(QUICK if quick else FULL), "--append", str(target)]
     ended = subprocess.run(command, capture_output=True, text=True)
     if ended.returncode == 0:
         return None
@@ -284,20 +290,22 @@ def plot(raw: Path, chart: Path) -> int:
     series = (("fastpickle", "pickle._Pickler", "#1f5f8b", 0.2), ("dill", "dill", "#e08a1e", -0.2))
     for heading, label, color, shift in series:
         values = [row.ratio(*COLUMNS[heading]) or 1.0 for row in rows]
-        axes.barh(
-            [place + shift for place in places], values, 0.38, color=color, label=label, left=0
-        )
-        for place, value in zip(places, values, strict=True):
+        lengths = [value - 1 for value in values]  # bars begin at 1: as fast as before
+        heights = [place + shift for place in places]
+        axes.barh(heights, lengths, 0.38, left=1, color=color, label=label)
+        for height, value in zip(heights, values, strict=True):
             text = _times(value).removesuffix("x")
-            axes.text(max(value, 1) * 1.04, place + shift, text, va="center", fontsize=7)
+            axes.text(max(value, 1) * 1.04, height, text, va="center", fontsize=7)
     ceiling = [row.ratio(*COLUMNS["C pickle"]) for row in rows]
     shown = [(value, place) for place, value in zip(places, ceiling, strict=True) if value]
     if shown:
         axes.plot(*zip(*shown, strict=True), "|", color="black", ms=11, label="the C pickler")
     axes.set_xscale("log")
-    highest = max(row.ratio(*pair) or 1.0 for row in rows for pair in COLUMNS.values())
-    axes.set_xlim(0.5, highest * 1.4)
-    ticks = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50, 100) if tick <= highest * 1.4]
+    ratios = [row.ratio(*pair) or 1.0 for row in rows for pair in COLUMNS.values()]
+    left, right = min(1.0, *ratios) / 1.1, max(ratios) * 1.4
+    axes.set_xlim(left, right)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    ticks = [tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200) if left <= tick <= right]
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
@@ -308,7 +316,7 @@ def plot(raw: Path, chart: Path) -> int:
     axes.tick_params(left=False)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.set_xlabel(f"times faster with fastpickle ({measured_on}; log scale)")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.07), ncols=3, frameon=False, fontsize=8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.06), ncols=3, frameon=False, fontsize=8)
     figure.savefig(chart, dpi=150)
     print(chart)
     return 0

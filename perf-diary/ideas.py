@@ -35,7 +35,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -108,7 +108,8 @@ def edited(method: str, *edits: tuple[str, str], **names: object) -> Callable[..
     Raises:
         LookupError: If none of the edits finds its text.
     """
-    source = textwrap.dedent(inspect.getsource(getattr(Stock, method)))
+    original = getattr(Stock, method)
+    source = textwrap.dedent(inspect.getsource(original))
     changed = source
     for old, new in edits:
         changed = changed.replace(old, new)
@@ -116,8 +117,13 @@ def edited(method: str, *edits: tuple[str, str], **names: object) -> Callable[..
         raise LookupError(f"pickle._Pickler.{method} is spelt otherwise in this Python")
     namespace = {**vars(pickle), **names}
     exec(compile(changed, f"<pickle._Pickler.{method}, edited>", "exec"), namespace)
-    function: Callable[..., Any] = namespace[method]
-    return function
+    function: Any = namespace[method]
+    # Formats for pack are looked up faster if they are the very strings that were there before: a
+    # copy of save_long with equal strings of its own is 4 to 6 % slower on ints (3.13).
+    own = {constant: constant for constant in original.__code__.co_consts if type(constant) is str}
+    constants = tuple(own.get(c, c) if type(c) is str else c for c in function.__code__.co_consts)
+    function.__code__ = function.__code__.replace(co_consts=constants)
+    return cast(Callable[..., Any], function)
 
 
 def variant(**methods: Callable[..., Any]) -> type:

@@ -76,7 +76,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("pyperf")
     out = tmp_path_factory.mktemp("raw")
     harness = load("harness")
-    harness.__dict__["QUICK"] = ["--processes=1", "--values=2", "--warmups=0", "--loops=10"]
+    harness.__dict__["QUICK"] = ["--values=2", "--loops=10"]
     for contender in ("stock", "fastpickle", "c"):
         assert harness.measure("small_dict", contender, out, quick=True) is None
     return out

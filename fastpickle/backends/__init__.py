@@ -1,7 +1,7 @@
 """Libraries on our base: `fastpickle.backends.dill` and `fastpickle.backends.cloudpickle`.
 
-Each has the `Pickler`, `dump` and `dumps` of its library, on `fastpickle.Pickler` instead of the stock class, and patches
-nothing.  What `hooks` has to know of a library (which of its overrides leave plain data alone) is told in the same place.
+Each has the `Pickler`, `dump` and `dumps` of its library, on `fastpickle.Pickler` instead of the stock class, and
+patches nothing.  What `hooks` has to know of a library (which of its overrides leave plain data alone) is there too.
 
 Nothing is imported here: a library's module needs the library.
 """

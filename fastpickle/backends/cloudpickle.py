@@ -1,6 +1,6 @@
 """cloudpickle on our base.
 
-    cloudpickle.Pickler   its reducers (`reducer_override`, `dispatch_table`)  --taken over-->  Pickler(fastpickle.Pickler)
+    cloudpickle.Pickler --- its reducers (`reducer_override`, `dispatch_table`) ---> Pickler(fastpickle.Pickler)
 
 cloudpickle subclasses the C pickler, and is fast where there is one.  This is for where there is none to subclass, and
 for who needs the hooks that only a pickler in Python has.  The bytes are those that cloudpickle's reducers give on
@@ -21,7 +21,7 @@ from ..pickler import Pickler as _Base
 try:
     import cloudpickle as _library
 except ImportError as exc:
-    raise ImportError("fastpickle.backends.cloudpickle needs cloudpickle: pip install 'fastpickle[cloudpickle]'") from exc
+    raise ImportError("fastpickle.backends.cloudpickle needs its extra: pip install 'fastpickle[cloudpickle]'") from exc
 
 __all__ = ["Pickler", "dump", "dumps", "load", "loads"]
 
@@ -32,7 +32,7 @@ _Original: Any = _library.Pickler
 
 
 class Pickler(_Base):
-    """cloudpickle's Pickler on `fastpickle.Pickler`: its arguments, and its ways with functions, classes and modules."""
+    """cloudpickle's Pickler on `fastpickle.Pickler`: its arguments, and its reducers of functions and classes."""
 
     # What cloudpickle's class consists of, but for what it inherits from the C pickler or says by `super()`.
     dispatch_table = _Original.dispatch_table
@@ -62,9 +62,7 @@ class Pickler(_Base):
             raise pickle.PicklingError("Could not pickle object as excessively deep recursion required.") from exc
 
 
-def dump(
-    obj: Any, file: Any, protocol: int | None = None, buffer_callback: Callable[[Any], Any] | None = None
-) -> None:
+def dump(obj: Any, file: Any, protocol: int | None = None, buffer_callback: Callable[[Any], Any] | None = None) -> None:
     """Pickle an object to a file, with the arguments of `cloudpickle.dump`."""
     Pickler(file, protocol=protocol, buffer_callback=buffer_callback).dump(obj)
 

@@ -1,7 +1,7 @@
 """dill on our base, and what is known of dill's own hooks.
 
     dill.Pickler.save     -> StockPickler.save     for builtin types nothing else, so the loop need not call it
-    dispatch[dict]        -> save_module_dict      writes a module's `__dict__` by reference, any other dict as stock does
+    dispatch[dict]        -> save_module_dict      writes a module's `__dict__` by reference, others as stock does
 
 `Pickler` here is a subclass of dill's, so that every type that dill knows, and every one registered with it, is saved
 by dill's own function; its plain data goes through `fastpickle.Pickler`.  The name of this module is not free: dill
@@ -21,7 +21,7 @@ from typing import Any
 
 from .. import hooks
 from ..pickler import Pickler as _Base
-from ..pickler import save_dict, save_outside
+from ..plain import save_dict
 
 try:
     import dill
@@ -37,14 +37,12 @@ KNOWN_VERSIONS = ("0.3.8", "0.3.9", "0.4.0", "0.4.1")
 load = dill.load
 loads = dill.loads
 
-_save_module_dict = _dill.save_module_dict
-
 
 def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write: Any) -> None:
     """Save a dict that is sure to be no module's as stock does, any other one by dill's own function.
 
-    Only a dict with a '__name__' can be a module's, and only one of the same length can equal that of `__main__`.  A trace
-    shows every dict, and a session's first dict is `__main__`'s own.
+    Only a dict with a '__name__' can be a module's, and only one of the same length can equal that of `__main__`.
+    A trace shows every dict, and a session's first dict is `__main__`'s own.
     """
     try:
         untraced = pickler._trace_depth is None
@@ -60,7 +58,7 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
     ):
         save_dict(pickler, plan, obj, write)
     else:
-        save_outside(pickler, pickler.dispatch[dict], obj)
+        hooks.outside(pickler, pickler.dispatch[dict], obj)
 
 
 class Pickler(_dill.Pickler, _Base):  # type: ignore[misc]  # dill has no types
@@ -126,6 +124,6 @@ def dumps(
 
 _is_known = dill.__version__ in KNOWN_VERSIONS
 if _is_known:
-    hooks.known_saves[_dill.Pickler.save] = True
-    hooks.known_saves[Pickler.save] = True
-    hooks.known_entries[_save_module_dict] = _save_plain_dict
+    hooks.known_saves[_dill.Pickler.save] = hooks.by_override
+    hooks.known_saves[Pickler.save] = hooks.by_override
+    hooks.known_entries[_dill.save_module_dict] = _save_plain_dict

@@ -1,0 +1,387 @@
+"""Plain data: one loop that writes atoms inline, and the savers of the containers that it meets.
+
+    save_all(objs): for each object, in order
+        frame full?   commit it        (stock's save() asks at the start of each object)
+        in the memo?  GET
+        atom          its opcode, inline
+        container     its saver        (MARK, save_all(items), APPENDS ...)
+        else          plan.other       (code that is not ours runs; then the plan is settled again)
+
+Everything that stock keeps in `memo`, `framer` and `write` is kept there at every moment at which other code can look.
+The source of what is written is Lib/pickle.py of the running Python; PEP 3154 has the frames.
+
+Not for: objects that go through a reduce (`reduce`), and not for a pickler whose hooks want to see each object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from operator import length_hint
+from struct import pack
+from types import BuiltinMethodType
+from typing import Any
+
+from . import hooks
+from ._stdlib import StockPickler, note, note_value, stock_methods
+from .hooks import Plan, Write, holds, outside, settled
+from .opcodes import (
+    BINGET,
+    BININT1,
+    BINPUT,
+    SHORT_BINBYTES,
+    SHORT_BINUNICODE,
+    pack_binbytes,
+    pack_binfloat,
+    pack_binint,
+    pack_binint2,
+    pack_binunicode,
+    pack_bytearray8,
+    pack_long_binget,
+    pack_long_binput,
+)
+
+# fmt: off
+from pickle import (  # isort: skip
+    ADDITEMS, APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, BYTEARRAY8, EMPTY_DICT, EMPTY_LIST,
+    EMPTY_SET, EMPTY_TUPLE, FALSE, FROZENSET, LONG1, LONG4, LONG_BINGET, LONG_BINPUT, MARK, MEMOIZE, NEWFALSE, NEWTRUE,
+    NONE, POP, POP_MARK, SETITEM, SETITEMS, TRUE, TUPLE, TUPLE1, TUPLE2, TUPLE3, encode_long,
+)
+# fmt: on
+
+__all__ = ["commit_frame", "put", "save_all", "save_dict", "save_rest"]
+
+_BATCHSIZE: int = StockPickler._BATCHSIZE
+_stock_save_str = stock_methods["save_str"]
+_stock_save_bytes = stock_methods["save_bytes"]
+
+
+# The loop.  It binds what it uses often, so whatever can change one of those is followed by binding it anew.
+
+
+def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
+    """Save each of `objs`, as `for x in objs: pickler.save(x)` would.
+
+    Args:
+        pickler: one whose plan in force is `plan`.
+        plan: its shortcuts; from where it is no longer in force on, the rest goes through `save()`.
+        objs: an iterator; if an object cannot be saved, it has been advanced just past that object.
+
+    Returns:
+        The function that writes what comes next.
+    """
+    framer = pickler.framer
+    frame = framer.current_frame
+    write: Write
+    tell: Callable[[], int]
+    if frame is None:
+        write = framer.file_write
+        tell = int  # int() is 0: never full
+    else:
+        write = frame.write
+        tell = frame.tell
+    target = framer._FRAME_SIZE_TARGET
+    memo = pickler.memo
+    proto = plan.proto
+    for x in objs:
+        if tell() >= target:  # stock calls framer.commit_frame() for each object
+            if commit_frame(pickler, framer) is not plan:
+                return save_rest(pickler, plan, chain((x,), objs))
+            frame = framer.current_frame
+            write = frame.write
+            tell = frame.tell
+        key = id(x)
+        if key in memo:
+            i = memo[key][0]
+            write(BINGET[i] if 0 <= i <= 255 else pack_long_binget(LONG_BINGET, i))
+            continue
+        t = type(x)
+        if t is str:
+            try:
+                encoded = x.encode()  # half the time of encode("utf-8", "surrogatepass")
+            except UnicodeEncodeError:
+                encoded = x.encode("utf-8", "surrogatepass")
+            n = len(encoded)
+            if n < target:
+                i = len(memo)
+                if proto >= 4:
+                    if n <= 255:
+                        write(SHORT_BINUNICODE[n] + encoded + MEMOIZE)
+                    else:
+                        write(pack_binunicode(BINUNICODE, n) + encoded + MEMOIZE)
+                else:
+                    write(pack_binunicode(BINUNICODE, n) + encoded + put(proto, i))
+                memo[key] = i, x
+                continue
+            outside(pickler, _stock_save_str, x)
+        elif t is int:
+            if 0 <= x <= 255:
+                write(BININT1[x])
+            elif 0 <= x <= 0xFFFF:
+                write(pack_binint2(BININT2, x))
+            elif -0x80000000 <= x <= 0x7FFFFFFF:
+                write(pack_binint(BININT, x))
+            else:
+                write(_long(proto, x))
+            continue
+        elif x is None:
+            write(NONE)
+            continue
+        elif t is float:
+            write(pack_binfloat(BINFLOAT, x))
+            continue
+        elif t is bool:
+            if proto >= 2:
+                write(NEWTRUE if x else NEWFALSE)
+            else:
+                write(TRUE if x else FALSE)
+            continue
+        elif t is bytes and proto >= 3:
+            n = len(x)
+            if n < target:
+                i = len(memo)
+                write((SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + x + put(proto, i))
+                memo[key] = i, x
+                continue
+            outside(pickler, _stock_save_bytes, x)
+        else:
+            (plan.get(t) or plan.other)(pickler, plan, x, write)
+        # Other code may have run, and other frames begun.
+        if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
+            return save_rest(pickler, plan, objs)
+        memo = pickler.memo
+        framer = pickler.framer
+        new_frame = framer.current_frame
+        if new_frame is not frame:
+            frame = new_frame
+            if frame is None:
+                write = framer.file_write
+                tell = int
+            else:
+                write = frame.write
+                tell = frame.tell
+    return write
+
+
+def save_rest(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
+    """Do what `save_all` does, through `save()`: for where `plan` is no longer in force."""
+    save = type(pickler).save  # stock's loops bind save() before they start, so one set on the instance since is late
+    write: Write = pickler.framer.write
+    for x in objs:
+        save(pickler, x)
+    return write
+
+
+def commit_frame(pickler: Any, framer: Any) -> Plan:
+    """Write the full frame to the file, whose write() may be anybody's code; return the plan in force after it."""
+    framer.commit_frame()
+    if type(framer.file_write) is not BuiltinMethodType:
+        state = pickler.__dict__
+        state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+    return settled(pickler)
+
+
+def put(proto: int, i: int) -> bytes:
+    """Return the opcode that stores the top of the stack as number `i` of the memo."""
+    if proto >= 4:
+        return MEMOIZE
+    return BINPUT[i] if i <= 255 else pack_long_binput(LONG_BINPUT, i)
+
+
+def _long(proto: int, x: int) -> bytes:
+    """Return the opcode of an int that does not fit into four bytes."""
+    if proto < 2:
+        return b"L" + repr(x).encode("ascii") + b"L\n"
+    encoded = encode_long(x)
+    n = len(encoded)
+    return (LONG1 + pack("<B", n) if n < 256 else LONG4 + pack("<i", n)) + encoded
+
+
+# The savers.  Each is called by the loop with an object that is not in the memo.
+
+
+def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
+    memo = pickler.memo
+    i = len(memo)
+    memo[id(obj)] = i, obj
+    opening = _EMPTY_LIST if plan.proto >= 4 else EMPTY_LIST + put(plan.proto, i)
+    n = len(obj)
+    if n == 0:
+        write(opening)
+    elif n < _BATCHSIZE:
+        write(opening + MARK if n > 1 else opening)
+        unsaved = iter(obj[:])  # a snapshot, as stock takes one of each batch
+        try:
+            write = save_all(pickler, plan, unsaved)
+        except BaseException as exc:
+            note(exc, obj, "item", n - length_hint(unsaved) - 1)
+            raise
+        write(APPENDS if n > 1 else APPEND)
+    else:
+        write(opening)
+        _append_batches(pickler, plan, obj, write)
+
+
+_EMPTY_LIST = EMPTY_LIST + MEMOIZE
+hooks.savers[list] = 1, _save_list
+
+
+def _append_batches(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
+    """Append the items in batches of 1000, looking again for more after each full one."""
+    items = iter(obj)
+    start = 0
+    while batch := list(islice(items, _BATCHSIZE)):
+        n = len(batch)
+        if n > 1:
+            write(MARK)
+        unsaved = iter(batch)
+        try:
+            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
+        except BaseException as exc:
+            note(exc, obj, "item", start + n - length_hint(unsaved) - 1)
+            raise
+        write(APPENDS if n > 1 else APPEND)
+        if n < _BATCHSIZE:
+            return
+        start += n
+
+
+def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
+    memo = pickler.memo
+    i = len(memo)
+    memo[id(obj)] = i, obj
+    opening = _EMPTY_DICT if plan.proto >= 4 else EMPTY_DICT + put(plan.proto, i)
+    n = len(obj)
+    if n == 0:
+        write(opening)
+    elif n < _BATCHSIZE:
+        write(opening + MARK if n > 1 else opening)
+        batch = [*chain.from_iterable(obj.items())]
+        unsaved = iter(batch)
+        try:
+            write = save_all(pickler, plan, unsaved)
+        except BaseException as exc:
+            _note_item(exc, obj, batch, unsaved)
+            raise
+        write(SETITEMS if n > 1 else SETITEM)
+    else:
+        write(opening)
+        _set_batches(pickler, plan, obj, write)
+
+
+_EMPTY_DICT = EMPTY_DICT + MEMOIZE
+hooks.savers[dict] = 1, save_dict
+
+
+def _set_batches(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
+    """Set the items in batches of 1000; a dict that has changed its size when the next one is looked for raises."""
+    items = chain.from_iterable(obj.items())
+    while batch := list(islice(items, 2 * _BATCHSIZE)):
+        n = len(batch)
+        if n > 2:
+            write(MARK)
+        unsaved = iter(batch)
+        try:
+            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
+        except BaseException as exc:
+            _note_item(exc, obj, batch, unsaved)
+            raise
+        write(SETITEMS if n > 2 else SETITEM)
+        if n < 2 * _BATCHSIZE:
+            return
+
+
+def _note_item(exc: BaseException, obj: dict[Any, Any], batch: list[Any], unsaved: Iterator[Any]) -> None:
+    """Note in `exc` which item of a dict was being saved; like stock, say nothing of keys."""
+    i = len(batch) - length_hint(unsaved) - 1
+    if i % 2:
+        note_value(exc, obj, batch[i - 1])
+
+
+def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) -> None:
+    n = len(obj)
+    if n == 0:
+        write(EMPTY_TUPLE)
+        return
+    proto = plan.proto
+    short = n <= 3 and proto >= 2
+    memo = pickler.memo
+    if not short:
+        write(MARK)
+    unsaved = iter(obj)
+    try:
+        write = save_all(pickler, plan, unsaved)
+    except BaseException as exc:
+        note(exc, obj, "item", n - length_hint(unsaved) - 1)
+        raise
+    if id(obj) in memo:  # it contains itself, and was saved while its items were: drop them and fetch it
+        write((POP * n if short else POP_MARK) + pickler.get(memo[id(obj)][0]))
+        return
+    i = len(memo)
+    if short and proto >= 4:
+        write(_MEMOIZED_TUPLES[n])
+    else:
+        write((_TUPLES[n] if short else TUPLE) + put(proto, i))
+    memo[id(obj)] = i, obj
+
+
+_TUPLES = (b"", TUPLE1, TUPLE2, TUPLE3)
+_MEMOIZED_TUPLES = tuple(opcode + MEMOIZE for opcode in _TUPLES)
+hooks.savers[tuple] = 1, _save_tuple
+
+
+def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
+    memo = pickler.memo
+    i = len(memo)
+    write(EMPTY_SET + MEMOIZE)
+    memo[id(obj)] = i, obj
+    elements = iter(obj)
+    while True:
+        batch = list(islice(elements, _BATCHSIZE))
+        if not batch:
+            return
+        write(MARK)
+        try:
+            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, iter(batch))
+        except BaseException as exc:
+            note(exc, obj, "element")
+            raise
+        write(ADDITEMS)
+        if len(batch) < _BATCHSIZE:
+            return
+
+
+hooks.savers[set] = 4, _save_set  # through a reduce below protocol 4
+
+
+def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write) -> None:
+    memo = pickler.memo
+    write(MARK)
+    try:
+        write = save_all(pickler, plan, iter(obj))
+    except BaseException as exc:
+        note(exc, obj, "element")
+        raise
+    if id(obj) in memo:
+        write(POP_MARK + pickler.get(memo[id(obj)][0]))
+        return
+    i = len(memo)
+    write(FROZENSET + MEMOIZE)
+    memo[id(obj)] = i, obj
+
+
+hooks.savers[frozenset] = 4, _save_frozenset
+
+
+def _save_bytearray(pickler: Any, plan: Plan, obj: bytearray, write: Write) -> None:
+    n = len(obj)
+    if n >= pickler.framer._FRAME_SIZE_TARGET:
+        outside(pickler, stock_methods["save_bytearray"], obj)
+        return
+    memo = pickler.memo
+    i = len(memo)
+    write(pack_bytearray8(BYTEARRAY8, n) + obj + MEMOIZE)
+    memo[id(obj)] = i, obj
+
+
+hooks.savers[bytearray] = 5, _save_bytearray

@@ -1,0 +1,259 @@
+"""Dump an object with the oracle and with ours, and compare all that can be seen from outside.
+
+    case --+-- run(oracle) --> Outcome --+
+           |                             +-- same_outcome() or a disassembly around the first difference
+           +-- run(ours)   --> Outcome --+
+
+What is compared: the bytes; the sizes of the file's writes; the exception, its arguments, notes, cause and context; the
+calls that hooks recorded; the memo and the names of the attributes that are left on the pickler.
+
+Not for: unpickling.  If the bytes are the same, so is what they load.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from .allowed import asked_about
+
+__all__ = ["ALL", "Implementation", "Outcome", "PythonFile", "Run", "check", "describe", "describe_error", "explain"]
+
+#: All protocols.
+ALL = tuple(range(pickle.HIGHEST_PROTOCOL + 1))
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """A class of picklers, and what must be in place while one is used.
+
+    Attributes:
+        name: for messages.
+        base: the class; tests make subclasses of it.
+        context: entered around each use.
+    """
+
+    name: str
+    base: Any
+    context: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+class Run:
+    """One use of a pickler: what the objects and hooks of a case may look at, and where they write down what they saw."""
+
+    def __init__(self, implementation: Implementation, protocol: int) -> None:
+        self.implementation = implementation
+        self.protocol = protocol
+        self.calls: list[tuple[object, ...]] = []
+        self.kept: dict[str, Any] = {}
+        self.pickler: Any = None
+        self.file: Any = None
+
+    def record(self, name: str, obj: object, *more: object) -> None:
+        """Write down that a hook was called about an object."""
+        self.calls.append((name, type(obj).__name__, describe(obj), *more))
+
+
+class PythonFile:
+    """A file whose `write` is a Python function, that keeps what it got as it got it, and copies it only at the end."""
+
+    def __init__(self, on_write: Callable[[int], None] | None = None) -> None:
+        self.parts: list[Any] = []
+        self._on_write = on_write
+
+    def write(self, data: Any) -> int:
+        if self._on_write is not None:
+            self._on_write(len(self.parts))
+        self.parts.append(data)
+        return len(data)
+
+    def getvalue(self) -> bytes:
+        return b"".join(map(bytes, self.parts))
+
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(map(len, self.parts))
+
+
+@dataclass
+class Outcome:
+    """What one use of a pickler left behind."""
+
+    written: bytes = b""
+    sizes: tuple[int, ...] = ()
+    error: tuple[object, ...] | None = None
+    calls: list[tuple[object, ...]] = field(default_factory=list)
+    memo: object = None
+    attributes: object = None
+
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+def describe(obj: object) -> str:
+    """Name an object so that its equal in another run has the same name: no addresses, and short."""
+    if isinstance(obj, (type, type(len), type(describe))):
+        return obj.__qualname__
+    if type(obj) in (str, bytes, bytearray) and len(obj) > 40:  # type: ignore[arg-type]
+        return f"{obj[:20]!r}...{len(obj)}"  # type: ignore[index]
+    if obj is None or type(obj) in (bool, int, float, complex, str, bytes, bytearray):
+        try:
+            return repr(obj)
+        except ValueError:  # an int of too many digits
+            return f"int of {obj.bit_length()} bits"  # type: ignore[union-attr]
+    try:
+        return f"{type(obj).__name__} of {len(obj)}"  # type: ignore[arg-type]
+    except Exception:
+        return type(obj).__name__
+
+
+def describe_error(exc: BaseException | None, depth: int = 3) -> tuple[object, ...] | None:
+    """Say all of an exception that may be compared: type, text, arguments, notes, and the same of cause and context."""
+    if exc is None:
+        return None
+    return (
+        type(exc).__module__ + "." + type(exc).__qualname__,
+        _ADDRESS.sub("0x", str(exc)),
+        _ADDRESS.sub("0x", repr(exc.args)),
+        [_ADDRESS.sub("0x", note) for note in getattr(exc, "__notes__", ())],
+        exc.__suppress_context__,
+        describe_error(exc.__cause__, depth - 1) if depth else None,
+        describe_error(exc.__context__, depth - 1) if depth else None,
+    )
+
+
+def _memo(pickler: Any) -> object:
+    memo = getattr(pickler, "memo", None)
+    if type(memo) is not dict:
+        return type(memo).__name__
+    return [(entry[0], describe(entry[1])) if type(entry) is tuple else entry for entry in memo.values()]
+
+
+def use(
+    implementation: Implementation,
+    protocol: int,
+    steps: Callable[[Run], Any],
+    *,
+    cls: Callable[[Any, Run], Any] | None = None,
+    file: Callable[[Run], Any] | None = None,
+    arguments: dict[str, Any] | None = None,
+) -> Outcome:
+    """Make a pickler, let `steps` use it, and return what came of it."""
+    run = Run(implementation, protocol)
+    outcome = Outcome(calls=run.calls)
+    with implementation.context():
+        base = implementation.base
+        run.file = (PythonFile() if protocol >= 4 else io.BytesIO()) if file is None else file(run)
+        try:
+            made = base if cls is None else cls(base, run)
+            run.pickler = made(run.file, protocol, **(arguments or {}))
+            steps(run)
+        except BaseException as exc:
+            if isinstance(exc, MemoryError):
+                raise
+            outcome.error = describe_error(exc)
+            exc.__traceback__ = None
+    outcome.written = run.file.getvalue()
+    if isinstance(run.file, PythonFile):
+        outcome.sizes = run.file.sizes()
+    pickler = run.pickler
+    if pickler is not None:
+        outcome.memo = _memo(pickler)
+        outcome.attributes = sorted(vars(pickler)) if hasattr(pickler, "__dict__") else None
+    return outcome
+
+
+def check(
+    oracle: Implementation,
+    ours: Implementation,
+    steps: Callable[[Run], Any],
+    *,
+    protocols: Sequence[int] = ALL,
+    fails: bool | None = None,
+    **how: Any,
+) -> None:
+    """Let both implementations do the same, and compare.
+
+    Args:
+        oracle, ours: what is compared with what.
+        steps: given the `Run`; makes the object afresh, and dumps it with `run.pickler`.
+        protocols: each is tried.
+        fails: that an exception is expected (True) or not (False): a check of the test itself.
+        how: `cls`, `file`, `arguments`, as in `use`.
+
+    Raises:
+        AssertionError: with a disassembly around the first byte that differs.
+    """
+    for protocol in protocols:
+        expected = use(oracle, protocol, steps, **how)
+        got = use(ours, protocol, steps, **how)
+        difference = explain(expected, got)
+        if difference:
+            raise AssertionError(f"protocol {protocol}, {ours.name} is not {oracle.name}:\n{difference}")
+        if fails is not None:
+            assert (expected.error is not None) is fails, f"protocol {protocol}: {expected.error}"
+
+
+def explain(expected: Outcome, got: Outcome) -> str:
+    """Say what differs between two outcomes; nothing, if they are the same."""
+    lines = []
+    if expected.error != got.error:
+        lines += [f"error, expected {expected.error}", f"            got {got.error}"]
+    if expected.written != got.written:
+        lines += _explain_bytes(expected.written, got.written)
+    if expected.sizes != got.sizes:
+        lines += ["sizes of writes, " + _first(expected.sizes, got.sizes)]
+    expected_calls, got_calls = asked_about(expected.calls), asked_about(got.calls)
+    if expected_calls != got_calls:
+        lines += ["calls of hooks, " + _first(expected_calls, got_calls)]
+    if expected.memo != got.memo:
+        lines += ["memo, " + _first(expected.memo, got.memo)]
+    if expected.attributes != got.attributes:
+        lines += [f"attributes, expected {expected.attributes}, got {got.attributes}"]
+    return "\n".join(lines)
+
+
+def _first(expected: Any, got: Any) -> str:
+    """Show the first item in which two sequences differ."""
+    if isinstance(expected, str) or isinstance(got, str):
+        return f"expected {expected}, got {got}"
+    i = 0
+    while i < len(expected) and i < len(got) and expected[i] == got[i]:
+        i += 1
+    return f"from item {i}: expected {list(expected[i : i + 4])} of {len(expected)}, got {list(got[i : i + 4])} of {len(got)}"
+
+
+_AROUND = 6
+
+
+def _explain_bytes(expected: bytes, got: bytes) -> list[str]:
+    """Disassemble two pickles around the first byte in which they differ."""
+    at = 0
+    while at < len(expected) and at < len(got) and expected[at] == got[at]:
+        at += 1
+    return [
+        f"bytes, from {at}: expected {len(expected)} of them, got {len(got)}",
+        "  expected:",
+        *_disassemble(expected, at),
+        "  got:",
+        *_disassemble(got, at),
+    ]
+
+
+def _disassemble(written: bytes, at: int) -> list[str]:
+    lines: list[str] = []
+    first = 0
+    try:
+        for opcode, argument, position in pickletools.genops(io.BytesIO(written)):
+            if position is not None and position <= at:
+                first = len(lines)
+            shown = "" if argument is None else describe(argument)
+            lines.append(f"  {position:8d} {opcode.name} {shown}")
+    except Exception as exc:  # a part of a pickle, or two of them
+        lines.append(f"           ({exc})")
+    return lines[max(0, first - _AROUND) : first + _AROUND]
