@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mode", action="append", help="run this mode only (can be repeated; default: all)")
     parser.add_argument("--test", action="append", default=[], help="run this test only, by its id (can be repeated)")
     parser.add_argument("--jobs", type=_positive, default=2, help="processes at once (default: 2)")
-    parser.add_argument("--timeout", type=_positive, default=600, help="seconds for one process (default: 600)")
+    parser.add_argument("--timeout", type=_positive, default=300, help="seconds for one process (default: 300)")
     parser.add_argument("--source", type=Path, help="cloudpickle's source tarball, or the folder it unpacks to")
     parser.add_argument("--skip-missing", action="store_true", help="where something is missing, say so and exit 0")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line per unit, and the tests not counted")

@@ -18,8 +18,7 @@ def install() -> None:
     Raises:
         SystemExit: fastpickle says that it is not installed after that.
     """
-    import fastpickle
-
+    fastpickle = importlib.import_module("fastpickle")
     fastpickle.install()
     if not fastpickle.is_installed():
         raise SystemExit("fastpickle.install() had no effect: fastpickle.is_installed() is false")

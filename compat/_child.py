@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("unit")
     parser.add_argument("outcomes", type=Path)
     parser.add_argument("--test", action="append", default=[])
-    parser.add_argument("--timeout", type=float, default=600.0)
+    parser.add_argument("--timeout", type=float, default=300.0)
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.timeout, exit=True)
     child = importlib.import_module(f"compat.{options.suite}.child")

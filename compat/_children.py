@@ -158,13 +158,15 @@ class Children:
             try:
                 if self._cancelled:
                     _kill(process)
-                return process.wait(self._timeout + _GRACE)
+                status: int | None = process.wait(self._timeout + _GRACE)
             except subprocess.TimeoutExpired:
-                _kill(process)
-                process.wait()
-                return None
+                status = None
             finally:
                 self._live.discard(process)
+            if status != 0:
+                _kill(process)  # and what it has left behind
+                process.wait()
+            return status
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -13,8 +13,9 @@ A seeming regression is run again, alone, on both sides (see ``settle``): a test
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from compat._record import FAILED, PASSED, Outcome
 
@@ -31,7 +32,7 @@ class Comparison:
         regressions: tests that pass on stock and do not pass accelerated.
         both: tests that fail on stock and do not pass accelerated either.
         deselected: tests that would be regressions but for a row of the suite's table.
-        needless: rows of the table whose test passes accelerated, so that the row can go.
+        needless: deselected tests that pass accelerated, so that their rows can go.
     """
 
     good: tuple[str, ...]
@@ -47,14 +48,16 @@ class Comparison:
 
 
 def compare(
-    stock: Mapping[str, Outcome], accelerated: Mapping[str, Outcome], deselected: Collection[str] = ()
+    stock: Mapping[str, Outcome],
+    accelerated: Mapping[str, Outcome],
+    deselected: Mapping[str, bool] = MappingProxyType({}),
 ) -> Comparison:
     """Sort the tests of a suite by what they did on stock and accelerated.
 
     Args:
         stock: test id -> outcome without fastpickle.
         accelerated: test id -> outcome with it.
-        deselected: ids that may fail accelerated.
+        deselected: id of a test that may fail accelerated -> whether it fails only now and then.
 
     Returns:
         The comparison, each list in stock's order.
@@ -69,7 +72,7 @@ def compare(
         passes = other is not None and other.status == PASSED
         if outcome.status == PASSED and passes:
             good.append(test)
-            if test in deselected:
+            if deselected.get(test) is False:
                 needless.append(test)
         elif outcome.status == PASSED:
             (excused if test in deselected else regressions).append(test)

@@ -196,6 +196,7 @@ def _own_apt(folder: Path, mirror: str) -> list[str]:
         "Dir::Cache": str(folder / "cache"),
         "Acquire::Check-Valid-Until": "false",
         "Acquire::Languages": "none",
+        "APT::Update::Error-Mode": "any",
         "APT::Sandbox::User": "root",  # no change of user: the other user could not write into the folder
     }
     hooks = ("APT::Update::Pre-Invoke", "APT::Update::Post-Invoke", "APT::Update::Post-Invoke-Success")
@@ -208,7 +209,7 @@ def _call(command: Sequence[str], purpose: str, cwd: Path | None = None) -> str:
     """Run a command and give what it printed.
 
     Raises:
-        MissingInput: it failed; the message has the last line that it printed.
+        MissingInput: it failed; the message has the line in which it says why.
     """
     try:
         done = subprocess.run(
@@ -225,6 +226,7 @@ def _call(command: Sequence[str], purpose: str, cwd: Path | None = None) -> str:
     except subprocess.TimeoutExpired:
         raise MissingInput(f"{purpose} took more than {_FETCH_TIMEOUT:.0f} seconds") from None
     except subprocess.CalledProcessError as error:
-        last = (error.stdout.strip() or "it printed nothing").splitlines()[-1]
-        raise MissingInput(f"{purpose} failed: {last}") from None
+        lines = error.stdout.strip().splitlines() or ["it printed nothing"]
+        named = [line for line in lines if line.startswith(("E: ", "ERROR: ", "error: "))]
+        raise MissingInput(f"{purpose} failed: {named[0] if named else lines[-1]}") from None
     return done.stdout

@@ -3,7 +3,7 @@
     child   Recorder(path).record("test_x.py::test_a", "passed")
     parent  read(path) -> {"test_x.py::test_a": Outcome(...)}
 
-A line is flushed as soon as its test ends, so a crash loses only the tests that had not ended.
+A line is written as soon as its test ends, so a crash loses only the tests that had not ended.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Recorder:
     """Write outcomes to a file, one line each."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8")
+        self._path = path
 
     def record(self, test: str, status: str, detail: str = "") -> None:
         """Write the outcome of one test.
@@ -46,9 +46,9 @@ class Recorder:
             status: PASSED, FAILED or SKIPPED.
             detail: what the failure printed.
         """
-        json.dump({"test": test, "status": status, "detail": detail}, self._file)
-        self._file.write("\n")
-        self._file.flush()
+        row = json.dumps({"test": test, "status": status, "detail": detail})
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(row + "\n")
 
 
 def read(path: Path) -> dict[str, Outcome]:

@@ -58,7 +58,11 @@ def run_suite(
     reports = [_compare_mode(suite, mode, runs, children) for mode in modes]
     if not any(report.comparison.passed_stock for report in reports):
         _show_stock_failures(runs[STOCK])
-        raise MissingInput("no test passes on stock, so there is nothing to compare")
+        what = "none of the tests asked for passes" if tests else "no test passes"
+        raise MissingInput(f"{what} on stock, so there is nothing to compare")
+    own = ((unit, runs[STOCK].outcomes.get(unit)) for unit in suite.units[STOCK])
+    broken = [unit for unit, outcome in own if outcome is not None and outcome.status == FAILED]
+    print_names("stock: processes that did not end well; tests that they did not reach are not counted", broken)
     for report in reports:
         _print_mode(suite, report, runs[report.mode], verbose)
     print_table(suite.name, reports)
@@ -149,7 +153,7 @@ def _compare_mode(suite: Suite, mode: str, runs: Mapping[str, _ModeRun], childre
     """Compare a mode with stock, running seeming regressions again."""
     units = suite.units[mode]
     stock = {test: outcome for test, outcome in runs[STOCK].outcomes.items() if runs[STOCK].unit_of[test] in units}
-    rows = {row.test for row in suite.deselected if mode in row.modes and row.applies}
+    rows = {row.test: row.sometimes for row in suite.deselected if mode in row.modes and row.applies}
     accelerated = runs[mode].outcomes
     comparison = compare(stock, accelerated, rows)
     passed = sum(outcome.status == PASSED for outcome in accelerated.values())
@@ -199,7 +203,8 @@ def _print_mode(suite: Suite, report: ModeReport, run: _ModeRun, verbose: bool) 
     limit = None if verbose else _NAMED_LIMIT
     print_names(f"{report.mode}: more regressions", ended[_SHOWN_LIMIT:], limit)
     print_names(f"{report.mode}: regressions that never ended (their process did, see there)", lost, limit)
-    print_names(f"{report.mode}: flaky, not counted as failed", (f"{t}: {why}" for t, why in report.flaky.items()))
+    flaky = [f"{test}: {finding}" for test, finding in report.flaky.items()]
+    print_names(f"{report.mode}: pass the second time, not counted as failed", flaky)
     print_names(f"{report.mode}: deselected although they pass; their rows can go", report.comparison.needless)
     if verbose:
         print_names(f"{report.mode}: deselected", report.comparison.deselected)

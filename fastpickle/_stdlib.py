@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import io
 import pickle
+from collections.abc import Iterable
 from pickle import _Framer, _Pickler  # type: ignore[attr-defined]  # private, and the base of all we do
 from typing import Any, NoReturn
 
@@ -23,9 +24,11 @@ __all__ = [
     "NO_VALUE",
     "Framer",
     "StockPickler",
+    "for_batch",
     "note",
     "note_value",
     "refuse_reduce_value",
+    "refuse_unreducible",
     "stock_methods",
 ]
 
@@ -98,6 +101,21 @@ else:
         """Do nothing: this Python's stock pickler adds no notes."""
 
 
+# From 3.14 on `_batch_appends` and `_batch_setitems` are told whose items they save, for those notes.
+
+if "obj" in inspect.signature(stock_methods["_batch_appends"]).parameters:
+
+    def for_batch(items: Iterable[Any], obj: object) -> tuple[Any, ...]:
+        """Return the arguments that `_batch_appends` and `_batch_setitems` take."""
+        return items, obj
+
+else:
+
+    def for_batch(items: Iterable[Any], obj: object) -> tuple[Any, ...]:
+        """Return the arguments that `_batch_appends` and `_batch_setitems` take."""
+        return (items,)
+
+
 # What a reduce gives is checked by stock, so that its errors are the running Python's.
 
 #: What stock takes for "there is none" in a lookup: an object of its own from 3.13 on, None before.
@@ -131,3 +149,12 @@ def refuse_reduce_value(obj: object, reduce: Any, value: Any) -> NoReturn:
     pickler.reducer_override = _Replay(reduce, value)
     stock_methods["save"](pickler, obj)
     raise AssertionError(f"stock takes {value!r} from a reduce")
+
+
+def refuse_unreducible(obj: object) -> BaseException:
+    """Return what stock raises for an object that has neither `__reduce_ex__` nor `__reduce__`."""
+    try:
+        StockPickler(io.BytesIO()).dump(obj)
+    except BaseException as exc:
+        return exc
+    raise AssertionError("stock can reduce it")

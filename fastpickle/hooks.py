@@ -43,7 +43,7 @@ __all__ = [
     "Plan",
     "Saver",
     "Write",
-    "by_override",
+    "by_save",
     "holds",
     "known_entries",
     "known_saves",
@@ -85,12 +85,12 @@ class Plan(dict[type, "Saver | None"]):
         self.in_doubt = self
 
 
-def by_override(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
-    """Save an object by the `save` that a library overrides: the saver of what no plan contains."""
+def by_save(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
+    """Save an object through the pickler's own `save`: a saver for what is in no plan."""
     pickler.save(obj)
 
 
-PLAIN: Final = Plan(0, by_override, ())  # assumes nothing, so there is nothing to doubt
+PLAIN: Final = Plan(0, by_save, ())  # assumes nothing, so there is nothing to doubt
 
 #: The savers of containers by type, each with the lowest protocol that it can write.  `pickler` fills it.
 savers: Final[dict[type, tuple[int, Saver]]] = {}
@@ -98,9 +98,9 @@ savers: Final[dict[type, tuple[int, Saver]]] = {}
 #: Atoms, with the lowest protocol at which stock writes them without a reduce.
 ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0, bytes: 3}
 
-#: The `save` methods that do nothing of their own for the types of a plan, and each one's saver for the others.
+#: The `save` methods that do nothing of their own for the types of a plan, and for each the saver of what is in none.
 #: `pickler` adds its own, and libraries theirs.
-known_saves: Final[dict[Any, Saver]] = {stock_methods["save"]: by_override}
+known_saves: Final[dict[Any, Saver]] = {stock_methods["save"]: by_save}
 #: Dispatch entries of libraries, each with the saver that may stand for it.
 known_entries: Final[dict[Any, Saver]] = {}
 

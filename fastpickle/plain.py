@@ -5,7 +5,7 @@
         in the memo?  GET
         atom          its opcode, inline
         container     its saver        (MARK, save_all(items), APPENDS ...)
-        else          plan.other       (code that is not ours runs; then the plan is settled again)
+        else          plan.other       (code that is not ours may run; then the plan is settled again)
 
 Everything that stock keeps in `memo`, `framer` and `write` is kept there at every moment at which other code can look.
 The source of what is written is Lib/pickle.py of the running Python; PEP 3154 has the frames.
@@ -49,7 +49,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["commit_frame", "put", "save_all", "save_dict", "save_rest"]
+__all__ = ["append_batches", "commit_frame", "put", "save_all", "save_dict", "save_rest", "set_batches"]
 
 _BATCHSIZE: int = StockPickler._BATCHSIZE
 _stock_save_str = stock_methods["save_str"]
@@ -219,16 +219,15 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
         write(APPENDS if n > 1 else APPEND)
     else:
         write(opening)
-        _append_batches(pickler, plan, obj, write)
+        append_batches(pickler, plan, iter(obj), obj, write)
 
 
 _EMPTY_LIST = EMPTY_LIST + MEMOIZE
 hooks.savers[list] = 1, _save_list
 
 
-def _append_batches(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
-    """Append the items in batches of 1000, looking again for more after each full one."""
-    items = iter(obj)
+def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write: Write) -> None:
+    """Append the items of `obj` in batches of 1000, looking again for more after each full one."""
     start = 0
     while batch := list(islice(items, _BATCHSIZE)):
         n = len(batch)
@@ -266,16 +265,18 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
         write(SETITEMS if n > 1 else SETITEM)
     else:
         write(opening)
-        _set_batches(pickler, plan, obj, write)
+        set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)
 
 
 _EMPTY_DICT = EMPTY_DICT + MEMOIZE
 hooks.savers[dict] = 1, save_dict
 
 
-def _set_batches(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
-    """Set the items in batches of 1000; a dict that has changed its size when the next one is looked for raises."""
-    items = chain.from_iterable(obj.items())
+def set_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write: Write) -> None:
+    """Set the items of `obj`, key and value in turn, in batches of 1000 pairs.
+
+    A dict that has changed its size when the next batch is looked for raises RuntimeError, as in stock.
+    """
     while batch := list(islice(items, 2 * _BATCHSIZE)):
         n = len(batch)
         if n > 2:
@@ -291,7 +292,7 @@ def _set_batches(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) ->
             return
 
 
-def _note_item(exc: BaseException, obj: dict[Any, Any], batch: list[Any], unsaved: Iterator[Any]) -> None:
+def _note_item(exc: BaseException, obj: Any, batch: list[Any], unsaved: Iterator[Any]) -> None:
     """Note in `exc` which item of a dict was being saved; like stock, say nothing of keys."""
     i = len(batch) - length_hint(unsaved) - 1
     if i % 2:

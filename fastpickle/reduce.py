@@ -1,11 +1,11 @@
-"""What no plan contains: objects that go through a reduce, classes and functions, and what libraries save themselves.
+"""Objects that no plan contains: by a function that knows the type, or by a reduce.
 
-    save_object(obj) --+-- dispatch entry ----------------> that function
-                       +-- dispatch_table, __reduce_ex__ --> value --+-- of the usual form --> _save_reduced
-                                                                     +-- of any other -------> stock's save_reduce
+    save_object(obj) --+-- dispatch entry ----------------------------> that function
+                       +-- dispatch_table, __reduce_ex__ ---> value --+-- usual_form() ---> its parts, in the loop
+                                                                      +-- anything else --> stock's save_reduce()
 
-It is the second half of stock's save(): what a reduce may give, PEP 307 and PEP 3154 say, and stock checks.  Since any
-of this may be somebody's code, the plan is settled again after it.
+PEP 307 says what a reduce may give, PEP 3154 which opcodes it becomes.  Any of this may run somebody's code, so the
+plan is settled again after it.
 
 Not for: `reducer_override` and `persistent_id`.  A pickler that has one of them goes hook by hook (`pickler`).
 """
@@ -15,67 +15,168 @@ from __future__ import annotations
 import codecs
 import copyreg
 import pickle
+from collections import OrderedDict
 from collections.abc import Callable
-from copyreg import __newobj__  # type: ignore[attr-defined]  # it has no type in typeshed
+from itertools import chain
 from operator import length_hint
-from pickle import BUILD, NEWOBJ, POP, REDUCE
+from pickle import BUILD, NEWOBJ, NEWOBJ_EX, POP, REDUCE, TUPLE2
 from types import BuiltinMethodType
 from typing import Any
 
-from ._stdlib import NO_VALUE, note, refuse_reduce_value, stock_methods
-from .hooks import PLAIN, Plan, Write, holds, outside, settle, watched
-from .plain import put, save_all, save_rest
+from ._stdlib import NO_VALUE, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
+from .hooks import Plan, Write, holds, settle, watched
+from .plain import append_batches, put, save_all, save_rest, set_batches
 
-__all__ = ["save_object", "save_reduce_value"]
+__all__ = ["AS_CLASS", "reduce_value", "save_object"]
 
-_pickle_module: Any = pickle  # its dispatch_table is no public name
+_pickle: Any = pickle  # its dispatch_table is no public name
+_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
+_newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]
 
 
+# One long function, for the same reason as `Pickler.save`: it counts as one frame for a level of nesting.
 def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -> None:
     """Save an object that no plan contains and that is not in the memo, as the second half of stock's save() does.
 
     Args:
-        pickler, plan, obj, write: as for a saver (see `hooks.Saver`); a `plan` that is `PLAIN` will do too.
+        pickler, plan, obj, write: as for a saver (see `hooks.Saver`).
+
+    Raises:
+        PicklingError, and whatever the reduce raises.
     """
     t = type(obj)
+    call: Any = None
+    is_own = False
     entry = pickler.dispatch.get(t)
-    if entry is not None:
-        own = _REDUCES.get(id(entry))
-        if own is None or not plan:
-            outside(pickler, entry, obj)
-        else:
-            _save_reduced(pickler, plan, obj, *own(obj))
-        return
-    reduce = getattr(pickler, "dispatch_table", _pickle_module.dispatch_table).get(t, NO_VALUE)
-    if reduce is not NO_VALUE:
-        rv = reduce(obj)
-    elif issubclass(t, type):
-        outside(pickler, _save_global, obj)
-        return
+    if entry is None:
+        reduce, rv = reduce_value(pickler, obj, t)
+        if not is_nobodys(reduce, t):
+            plan = pickler.__dict__["_fastpickle_plan"] = settle(pickler, pickler._fastpickle_plan.in_doubt)
+        if rv is AS_CLASS:
+            call = pickler.save_global
+            args: Any = (obj,)
+        elif isinstance(rv, str):
+            call = pickler.save_global
+            args = (obj, rv)
     else:
-        reduce = getattr(obj, "__reduce_ex__", NO_VALUE)
-        if reduce is NO_VALUE:
-            outside(pickler, stock_methods["save"], obj)
-            return
-        rv = reduce(pickler.proto)
-    plan = pickler._fastpickle_plan
-    if plan and (t.__flags__ & _HEAP_TYPE or type(reduce) is not BuiltinMethodType) and reduce is not _reduce_complex:
-        # the reduce may have been anybody's code
-        plan = pickler.__dict__["_fastpickle_plan"] = settle(pickler, plan.in_doubt)
-    if plan and type(rv) is tuple and 2 <= len(rv) <= 5:
+        own = OWN_REDUCES.get(id(entry))
+        if own is not None:
+            is_own = True
+            rv = own(obj)
+        else:
+            call = entry
+            args = (pickler, obj)
+    if call is not None:
+        state = pickler.__dict__
+        state["_fastpickle_plan"] = plan.in_doubt
         try:
-            if _save_reduced(pickler, plan, obj, *rv):
-                return
+            call(*args)
+        finally:
+            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+        return
+
+    if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
+        refuse_reduce_value(obj, reduce, rv)
+    try:
+        form = usual_form(plan, obj, rv) if plan else None
+        if form is None:
+            if len(rv) > 3:
+                rv = *rv[:3], *(None if items is None else watched(pickler, items) for items in rv[3:5]), *rv[5:]
+            pickler.save_reduce(*rv, obj=obj)
+            return
+        parts, opcode, labels = form
+        unsaved = iter(parts)
+        try:
+            write = save_all(pickler, plan, unsaved)
         except BaseException as exc:
-            note(exc, obj, "object")
+            note(exc, obj, labels[len(parts) - length_hint(unsaved) - 1])
             raise
-    save_reduce_value(pickler, obj, reduce, rv)
+        write(opcode)
+        memo = pickler.memo
+        key = id(obj)
+        if key in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
+            write(POP + pickler.get(memo[key][0]))
+        elif holds(pickler, plan):
+            i = len(memo)
+            write(put(plan.proto, i))
+            memo[key] = i, obj
+        else:
+            pickler.memoize(obj)
+        if len(rv) == 2:
+            return
+        _, _, state, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
+        if listitems is not None:
+            if type(listitems) in LIST_ITERATORS and holds(pickler, plan):
+                append_batches(pickler, plan, listitems, obj, write)
+            else:
+                pickler._batch_appends(*for_batch(watched(pickler, listitems), obj))
+        if dictitems is not None:
+            if type(dictitems) in PAIR_ITERATORS and holds(pickler, plan):
+                set_batches(pickler, plan, chain.from_iterable(dictitems), obj, pickler.framer.write)
+            else:
+                pickler._batch_setitems(*for_batch(watched(pickler, dictitems), obj))
+        if state is not None:
+            if state_setter is None:
+                parts, opcode, labels = (state,), BUILD, ("state",)
+            else:  # it is called with the object, which is in the memo now, and the state; its result is dropped
+                parts, opcode, labels = (state_setter, obj, state), TUPLE2 + REDUCE + POP, ("state setter", "", "state")
+            unsaved = iter(parts)
+            try:
+                write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
+            except BaseException as exc:
+                label = labels[len(parts) - length_hint(unsaved) - 1]
+                if label:  # stock says nothing of the object
+                    note(exc, obj, label)
+                raise
+            write(opcode)
+    except BaseException as exc:
+        if not is_own:
+            note(exc, obj, "object")
+        raise
 
 
-_reduce_complex: Any = copyreg.dispatch_table.get(complex)
+#: Stands for what a reduce would give for an instance of a metaclass: it is saved by its name.
+AS_CLASS: Any = object()
+
+
+def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
+    """Ask how to reduce an object that has no dispatch entry.
+
+    Args:
+        pickler: whose protocol and `dispatch_table` count.
+        obj: the object.
+        t: its type.
+
+    Returns:
+        The function that was asked, and what it gave; or None and `AS_CLASS`.
+
+    Raises:
+        PicklingError: the object has neither `__reduce_ex__` nor `__reduce__`.
+    """
+    reduce = getattr(pickler, "dispatch_table", _pickle.dispatch_table).get(t, NO_VALUE)
+    if reduce is not NO_VALUE:
+        return reduce, reduce(obj)
+    if issubclass(t, type):
+        return None, AS_CLASS
+    reduce = getattr(obj, "__reduce_ex__", NO_VALUE)
+    if reduce is not NO_VALUE:
+        return reduce, reduce(pickler.proto)
+    reduce = getattr(obj, "__reduce__", NO_VALUE)
+    if reduce is not NO_VALUE:
+        return reduce, reduce()
+    raise refuse_unreducible(obj)
+
+
+def is_nobodys(reduce: Any, t: type) -> bool:
+    """Tell whether a reduce of type `t` is sure to have run no code but the interpreter's."""
+    return (type(reduce) is BuiltinMethodType and not t.__flags__ & _HEAP_TYPE) or reduce is _reduce_complex
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written in C, as its reduce then is
+_reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
 
 #: What stock's own functions give to save_reduce() at protocols that have no opcode for the type, by their ids.
-_REDUCES: dict[int, Callable[[Any], tuple[Any, tuple[Any, ...]]]] = {
+OWN_REDUCES: dict[int, Callable[[Any], tuple[Any, tuple[Any, ...]]]] = {
     id(stock_methods["save_bytes"]): lambda obj: (
         (codecs.encode, (str(obj, "latin1"), "latin1")) if obj else (bytes, ())
     ),
@@ -84,80 +185,34 @@ _REDUCES: dict[int, Callable[[Any], tuple[Any, tuple[Any, ...]]]] = {
     id(stock_methods["save_frozenset"]): lambda obj: (frozenset, (list(obj),)),
 }
 
-
-def save_reduce_value(pickler: Any, obj: Any, reduce: Any, rv: Any) -> None:
-    """Save what `reduce` gave for `obj`, by stock's save_global() or save_reduce()."""
-    if isinstance(rv, str):
-        outside(pickler, _save_global, obj, rv)
-        return
-    if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
-        refuse_reduce_value(obj, reduce, rv)
-    try:
-        if pickler._fastpickle_plan is not PLAIN:
-            iterators = (None if items is None else watched(pickler, items) for items in rv[3:5])
-            rv = *rv[:3], *iterators, *rv[5:]
-        pickler.save_reduce(*rv, obj=obj)
-    except BaseException as exc:
-        note(exc, obj, "object")
-        raise
+#: Iterators over items that run nobody's code; the second ones give pairs, and nothing else.
+LIST_ITERATORS: frozenset[type] = frozenset((type(iter([])), type(iter(()))))
+PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
 
 
-def _save_reduced(
-    pickler: Any, plan: Plan, obj: Any, func: Any, args: Any, state: Any = None, listitems: Any = None,
-    dictitems: Any = None,
-) -> bool:  # fmt: skip
-    """Save what a reduce gave, if it is of the usual form: a call of `func`, or of a class's __new__, and a state.
+def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
+    """Tell whether what a reduce gave is a call of a function, or of a class's `__new__`, as it should be.
+
+    Args:
+        plan: whose protocol counts.
+        obj: the object that was reduced.
+        rv: a tuple of two to six.
 
     Returns:
-        False if it is not of that form, and nothing has been written: stock's save_reduce() knows the others.
+        The parts to be saved, the opcode that calls the first with the others, and what 3.14 calls them in its notes;
+        None for anything unusual or wrong, which stock's save_reduce() knows.
     """
-    if type(args) is not tuple or listitems is not None or dictitems is not None or not callable(func):
-        return False
-    if plan.proto >= 2 and func is __newobj__:
+    func, args = rv[:2]
+    if type(args) is not tuple or not callable(func):
+        return None
+    if func is _newobj and plan.proto >= 2:
         if not args or args[0] is not obj.__class__:
-            return False
-        func = args[0]
-        args = args[1:]
-        opcode = NEWOBJ
-        labels = _NEWOBJ_PARTS
-    elif getattr(func, "__name__", "") in _NEWOBJ_NAMES:
-        return False
-    else:
-        opcode = REDUCE
-        labels = _REDUCE_PARTS
-    parts = iter((func, args))
-    try:
-        write = save_all(pickler, plan, parts)
-    except BaseException as exc:
-        note(exc, obj, labels[1 - length_hint(parts)])
-        raise
-    write(opcode)
-    memo = pickler.memo
-    key = id(obj)
-    if key in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
-        write(POP + pickler.get(memo[key][0]))
-    elif holds(pickler, plan):
-        i = len(memo)
-        write(put(plan.proto, i))
-        memo[key] = i, obj
-    else:
-        pickler.memoize(obj)
-    if state is not None:
-        try:
-            states = iter((state,))
-            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, states)
-        except BaseException as exc:
-            note(exc, obj, "state")
-            raise
-        write(BUILD)
-    return True
-
-
-_NEWOBJ_NAMES = ("__newobj__", "__newobj_ex__")  # stock goes by the name of the function
-_NEWOBJ_PARTS = ("class", "__new__ arguments")  # what 3.14 calls them in its notes
-_REDUCE_PARTS = ("reconstructor", "reconstructor arguments")
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type written in C, whose reduce is C too
-
-
-def _save_global(pickler: Any, obj: Any, name: str | None = None) -> None:
-    pickler.save_global(obj) if name is None else pickler.save_global(obj, name)
+            return None
+        return (args[0], args[1:]), NEWOBJ, ("class", "__new__ arguments")
+    if func is _newobj_ex and plan.proto >= 4:
+        if len(args) != 3 or args[0] is not obj.__class__:
+            return None
+        return args, NEWOBJ_EX, ("class", "__new__ arguments", "__new__ arguments")
+    if getattr(func, "__name__", "") in ("__newobj__", "__newobj_ex__"):  # stock goes by the name of the function
+        return None
+    return (func, args), REDUCE, ("reconstructor", "reconstructor arguments")

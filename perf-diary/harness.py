@@ -25,10 +25,18 @@ from pathlib import Path
 
 import pyperf
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+try:  # only the chart needs it, and it is not there for every Python
+    import matplotlib
+    from matplotlib import pyplot
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+except ImportError:
+    matplotlib = None  # type: ignore[assignment]
 
-from fastpickle.cli import workloads  # noqa: E402  (found by the line above)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from fastpickle.cli import workloads
+
+HERE = Path(__file__).resolve().parent
 
 RAW = HERE / "raw"
 """Where the raw data goes unless ``--out`` says otherwise."""
@@ -92,11 +100,7 @@ def present() -> list[str]:
     Returns:
         Their names, without those whose module is not installed.
     """
-    return [
-        name
-        for name, module in NEEDS.items()
-        if module is None or importlib.util.find_spec(module) is not None
-    ]
+    return [name for name, module in NEEDS.items() if module is None or importlib.util.find_spec(module) is not None]
 
 
 def run(out: Path, quick: bool, names: list[str]) -> int:
@@ -146,7 +150,7 @@ def measure(workload: str, contender: str, out: Path, quick: bool) -> str | None
     command = [sys.executable, str(HERE / "contender.py")]
     command += ["--contender", contender, "--workload", workload]
     command += [*PYPERF, *(QUICK if quick else FULL), "--append", str(target)]
-    ended = subprocess.run(command, capture_output=True, text=True)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode == 0:
         return None
     return (ended.stderr.strip().splitlines() or [f"status {ended.returncode}"])[-1]
@@ -231,7 +235,7 @@ def table(raw: Path) -> int:
     print(f"| **geometric mean** | | | {' | '.join(factors)} |")
     print()
     print(
-        f"{measured_on}; medians of pyperf's values, a process of its own for each contender. "
+        f"{measured_on}; medians of pyperf's values of CPU time, a process of its own for each contender. "
         "*stock* is `pickle._Pickler`; *faster* is stock / fastpickle, *dill, installed* is "
         "`dill.dumps` before / after `install()`, *C pickle* is stock / C. "
         "`python perf-diary/harness.py run`, then `table`."
@@ -277,12 +281,9 @@ def plot(raw: Path, chart: Path) -> int:
     Returns:
         The exit status, 0.
     """
-    import matplotlib
-
+    if matplotlib is None:
+        raise SystemExit("matplotlib is not installed: pip install 'fastpickle[bench]'")
     matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     rows, measured_on = read(raw)
     rows.sort(key=lambda row: row.ratio("stock", "fastpickle") or 0)
     figure, axes = pyplot.subplots(figsize=(8, 0.42 * len(rows) + 1.6), layout="constrained")

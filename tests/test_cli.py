@@ -213,9 +213,7 @@ def test_text_is_not_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         (b"[" * 200_000, "nested too deeply"),
     ],
 )
-def test_bad_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, message: str
-) -> None:
+def test_bad_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, message: str) -> None:
     """A file that is no data is refused in one line."""
     path = tmp_path / "data"
     path.write_bytes(content)
@@ -285,7 +283,7 @@ def test_version_and_list(capsys: pytest.CaptureFixture[str]) -> None:
     """``--version`` names the package, ``--list`` every workload with what it stands for."""
     with pytest.raises(SystemExit):
         cli.main(["--version"])
-    assert capsys.readouterr().out == f"fastpickle {cli.version()}\n"
+    assert capsys.readouterr().out == f"fastpickle {fastpickle.__version__}\n"
     assert cli.main(["bench", "--list"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in listed] == list(workloads.WORKLOADS)
@@ -334,18 +332,14 @@ def test_own_data_is_measured_alone(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "small_dict" in capsys.readouterr().out
 
 
-def test_different_bytes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_different_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Other bytes than stock's are an error with a status of its own."""
     monkeypatch.setattr(fastpickle, "dumps", lambda obj, protocol: pickle.dumps([obj], protocol))
     assert cli.main(["bench", "--workload", "small_dict"]) == 1
     assert "bytes DIFFERENT" in capsys.readouterr().out
 
 
-def test_failure_of_fastpickle_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failure_of_fastpickle_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """If fastpickle fails where stock does not, that is as bad as other bytes."""
 
     def fail(obj: object, protocol: int) -> bytes:
@@ -452,18 +446,22 @@ def test_accelerated_stock_is_refused() -> None:
     """Timing stock while fastpickle is installed is an error of the program, not a result."""
     dumps: dict[str, _compare.Dump] = {"stock": _compare.stock_dumps}
     with fastpickle.patched(), pytest.raises(RuntimeError, match="stock should be timed"):
-        _timing.measure([_compare._contender("stock", dumps["stock"], [1], 4)], TINY)
+        _compare.measure_object("x", [1], dumps, 4, TINY)
 
 
 def test_installation_of_the_user_is_undone_and_restored() -> None:
     """A module that calls ``install()`` is measured fairly, and finds its state again."""
-    with fastpickle.patched():
+    fastpickle.install()
+    try:
         notes: list[str] = []
         with _compare.stock_state(notes):
             assert not fastpickle.is_installed()
         assert fastpickle.is_installed()
         assert any("install()" in note for note in notes)
-    assert not fastpickle.is_installed()
+    finally:
+        fastpickle.uninstall()
+    with fastpickle.patched(), pytest.raises(RuntimeError), _compare.stock_state([]):
+        pass
 
 
 def test_dill_leaves_nothing_in_the_stock_table() -> None:

@@ -51,7 +51,7 @@ def prepare(source: Path | None) -> Suite:
         name="cloudpickle",
         version=f"cloudpickle {VERSION}",
         modes=modes,
-        units={mode: _UNITS for mode in (STOCK, *modes)},
+        units=dict.fromkeys((STOCK, *modes), _UNITS),
         copy=folder,
         path=(".", "tests", "tests/cloudpickle_testpkg"),  # upstream's tox.ini; its test package is not installed here
         deselected=DESELECTED,

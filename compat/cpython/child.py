@@ -59,8 +59,7 @@ def bind(module: ModuleType) -> None:
     Raises:
         SystemExit: something in the test modules still leads to the stock class.
     """
-    import fastpickle
-
+    fastpickle = importlib.import_module("fastpickle")
     ours = fastpickle.Pickler
     setattr(pickle, "_Pickler", ours)  # noqa: B010  # a type checker takes the name for a constant
     for cls in _test_classes(module):

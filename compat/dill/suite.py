@@ -43,7 +43,7 @@ def prepare(source: Path | None) -> Suite:
         name="dill",
         version=f"dill {VERSION}",
         modes=modes,
-        units={mode: units for mode in (STOCK, *modes)},
+        units=dict.fromkeys((STOCK, *modes), units),
         copy=package / "tests",
         path=path,
         deselected=DESELECTED,

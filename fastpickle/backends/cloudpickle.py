@@ -46,7 +46,7 @@ class Pickler(_Base):
     ) -> None:
         """Take the arguments of `cloudpickle.Pickler`, whose default protocol is the highest."""
         if protocol is None:
-            protocol = _library.DEFAULT_PROTOCOL if hasattr(_library, "DEFAULT_PROTOCOL") else pickle.HIGHEST_PROTOCOL
+            protocol = _library.DEFAULT_PROTOCOL
         super().__init__(file, protocol=protocol, buffer_callback=buffer_callback)
         self.globals_ref: dict[int, Any] = {}
 

@@ -22,6 +22,7 @@ from typing import Any
 from .. import hooks
 from ..pickler import Pickler as _Base
 from ..plain import save_dict
+from ..reduce import save_object
 
 try:
     import dill
@@ -82,6 +83,14 @@ def _is_of_numpy(pickler: Any, t: type) -> bool:
     )
 
 
+def _save_other(pickler: Any, plan: hooks.Plan, obj: Any, write: hooks.Write) -> None:
+    """Save an object that no plan contains as dill's save() does."""
+    if _is_of_numpy(pickler, type(obj)):
+        pickler.save(obj)
+    else:
+        save_object(pickler, plan, obj, write)
+
+
 def dump(
     obj: Any,
     file: Any,
@@ -124,6 +133,6 @@ def dumps(
 
 _is_known = dill.__version__ in KNOWN_VERSIONS
 if _is_known:
-    hooks.known_saves[_dill.Pickler.save] = hooks.by_override
-    hooks.known_saves[Pickler.save] = hooks.by_override
+    hooks.known_saves[_dill.Pickler.save] = _save_other
+    hooks.known_saves[Pickler.save] = _save_other
     hooks.known_entries[_dill.save_module_dict] = _save_plain_dict

@@ -16,10 +16,12 @@ standard library; ``bench`` wants rich, which comes with ``fastpickle[bench]``.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import os
 import sys
 from collections.abc import Sequence
+
+import fastpickle
+from fastpickle.cli import bench
 
 __all__ = ["main"]
 
@@ -30,19 +32,6 @@ EXIT_BROKEN_PIPE = 141
 """128 + SIGPIPE, as a shell reports a program whose reader went away."""
 
 
-def version() -> str:
-    """Say which fastpickle is installed.
-
-    Returns:
-        The version of the installed distribution, ``unknown`` when it runs from a folder that was
-        not installed.
-    """
-    try:
-        return importlib.metadata.version("fastpickle")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Describe the command line.
 
@@ -50,13 +39,11 @@ def build_parser() -> argparse.ArgumentParser:
         The parser; what it returns has a ``run`` that takes the parsed arguments and returns the
         exit status.
     """
-    from fastpickle.cli import bench  # here, since bench asks this module for version()
-
     parser = argparse.ArgumentParser(
         prog="python -m fastpickle",
         description="Faster pickling for subclasses of pickle._Pickler, with the same bytes.",
     )
-    parser.add_argument("--version", action="version", version=f"fastpickle {version()}")
+    parser.add_argument("--version", action="version", version=f"fastpickle {fastpickle.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     bench.add_command(commands)
     return parser

@@ -32,9 +32,9 @@ import fastpickle
 from fastpickle.cli import _load, _timing
 
 __all__ = [
+    "DIFFERENT",
     "IDENTICAL",
     "PAIRS",
-    "DIFFERENT",
     "VARYING",
     "CannotPickle",
     "Result",
@@ -101,8 +101,7 @@ class Result:
         return [
             fast
             for fast, original in PAIRS.items()
-            if self.checks.get(fast) == DIFFERENT
-            or (fast in self.failures and original not in self.failures)
+            if self.checks.get(fast) == DIFFERENT or (fast in self.failures and original not in self.failures)
         ]
 
 
@@ -115,10 +114,14 @@ def stock_state(notes: list[str]) -> Iterator[ModuleType | None]:
 
     Yields:
         The module dill, or None if it is not installed.
+
+    Raises:
+        RuntimeError: If called inside ``fastpickle.patched()``, which cannot be undone from here.
     """
     was_installed = fastpickle.is_installed()
     if was_installed:
         fastpickle.uninstall()
+        _check_not_installed()
         notes.append("The imported module had called install(); it was undone meanwhile.")
     table = pickle._Pickler.dispatch
     before = dict(table)
@@ -197,12 +200,13 @@ def measure_object(
     written: dict[str, bytes] = {}
     failures: dict[str, str] = {}
     for key, way in ways.items():
-        try:
-            written[key] = _dump_once(way)
-        except RecursionError as error:
-            failures[key] = _load.one_line(error) + " (nested too deeply; measure a part of it)"
-        except Exception as error:  # the object's own code may raise anything
-            failures[key] = _load.one_line(error)
+        with way.around():
+            try:
+                written[key] = way.call()
+            except RecursionError as error:
+                failures[key] = _load.one_line(error) + " (nested too deeply; measure a part of it)"
+            except Exception as error:  # the object's own code may raise anything
+                failures[key] = _load.one_line(error)
     if "stock" not in written and "dill" not in written:
         raise CannotPickle(f"cannot pickle {name}, with or without fastpickle: {failures['stock']}")
     checks = {
@@ -253,19 +257,6 @@ def _check_not_installed() -> None:
         raise RuntimeError("fastpickle is installed where stock should be timed")
 
 
-def _dump_once(way: _timing.Contender[bytes]) -> bytes:
-    """Dump the object in the state that belongs to the contender.
-
-    Args:
-        way: The contender.
-
-    Returns:
-        The pickle.
-    """
-    with way.around():
-        return way.call()
-
-
 def _compare_bytes(original: bytes, fast: bytes, way: _timing.Contender[bytes]) -> str:
     """Compare what an accelerated contender wrote with what its original wrote.
 
@@ -280,7 +271,8 @@ def _compare_bytes(original: bytes, fast: bytes, way: _timing.Contender[bytes]) 
     """
     if fast == original:
         return IDENTICAL
-    again = _dump_once(way)
+    with way.around():
+        again = way.call()
     if fast == again:
         return IDENTICAL
     return DIFFERENT if again == original else VARYING

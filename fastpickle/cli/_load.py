@@ -42,9 +42,7 @@ def from_file(path: str) -> object:
         with open(path, "rb") as file:
             content = file.read()
     except OSError as error:
-        raise LoadError(
-            f"cannot read {path}: {error.strerror or error}; name a JSON or pickle file"
-        ) from None
+        raise LoadError(f"cannot read {path}: {error.strerror or error}; name a JSON or pickle file") from None
     if not content.strip():
         raise LoadError(f"{path} is empty; name a JSON or pickle file")
     try:
@@ -54,16 +52,12 @@ def from_file(path: str) -> object:
     except ValueError:
         pass
     if not (content.startswith(pickle.PROTO) or content.endswith(pickle.STOP)):
-        raise LoadError(
-            f"{path} is neither JSON nor a pickle; use --import for an object that code makes"
-        )
+        raise LoadError(f"{path} is neither JSON nor a pickle; use --import for an object that code makes")
     _make_importable()
     try:
         return pickle.loads(content)
     except (Exception, SystemExit) as error:  # whatever the code that the pickle names raises
-        raise LoadError(
-            f"{path} is not JSON, and as a pickle it fails: {one_line(error)}"
-        ) from None
+        raise LoadError(f"{path} is not JSON, and as a pickle it fails: {one_line(error)}") from None
 
 
 def _from_json(content: bytes) -> object:
@@ -102,9 +96,7 @@ def from_module(reference: str) -> object:
     module_name, colon, attributes = reference.partition(":")
     names = module_name.split(".") + attributes.split(".")
     if not colon or not all(name.isidentifier() for name in names):
-        raise LoadError(
-            f"cannot import {reference!r}: write MODULE:NAME, for example package.module:DATA"
-        )
+        raise LoadError(f"cannot import {reference!r}: write MODULE:NAME, for example package.module:DATA")
     _make_importable()
     try:
         found: object = importlib.import_module(module_name)

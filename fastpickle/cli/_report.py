@@ -51,7 +51,7 @@ def progress(total: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
     """
     console = Console(file=sys.stderr, emoji=False)
     bar = Progress(
-        TextColumn("{task.description:22}"),
+        TextColumn("{task.description:24}"),
         BarColumn(),
         TextColumn("{task.percentage:3.0f} %"),
         TimeElapsedColumn(),
@@ -115,11 +115,9 @@ def _table(results: list[Result], document: dict[str, Any]) -> Table:
     title = (
         f"{document['implementation']} {document['python']}, "
         f"fastpickle {document['fastpickle']}{dill}, protocol {document['protocol']}\n"
-        "median time of one dump before and after fastpickle"
+        "median CPU time of one dump before and after fastpickle"
     )
-    table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False
-    )
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     table.add_column("workload", overflow="fold", min_width=20)
     table.add_column("pickler", no_wrap=True)
     for heading in ("before", "after", "C pickle"):

@@ -7,9 +7,10 @@
     per round: seconds of one call of A, B, C -->  ratio A/B of *this* round
 
 All contenders run in one process and take turns, so a machine that slows down for a second slows
-all of them, and the ratio of two samples of one round hardly moves. What is reported is the median
-of those ratios; the times are medians too, and only as steady as the machine. The cyclic garbage
-collector runs before every sample and is off during it, as in ``timeit``.
+all of them, and the ratio of two samples of one round hardly moves. CPU time is what counts: what
+other programs on the machine take away, or what a call waits for, does not. Medians of the ratios
+and of the times are reported. The cyclic garbage collector runs before every sample and is off
+during it, as in ``timeit``.
 
 Not for: figures to publish. A process of its own for each contender is what
 ``perf-diary/harness.py`` is for.
@@ -22,6 +23,7 @@ import dataclasses
 import gc
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
@@ -30,6 +32,9 @@ __all__ = ["Contender", "Plan", "geometric_mean", "loops_for", "measure", "ratio
 
 T = TypeVar("T")
 Clock = Callable[[], float]
+
+CPU_CLOCK: Clock = time.perf_counter if sys.platform == "win32" else time.thread_time
+"""The clock of the samples; on Windows the time of day, as CPU time comes in ticks of 16 ms there."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +63,13 @@ class Plan:
     """Rounds after which the measurement ends early."""
 
 
-def sample(contender: Contender[T], loops: int, clock: Clock = time.perf_counter) -> float:
+def sample(contender: Contender[T], loops: int, clock: Clock = CPU_CLOCK) -> float:
     """Time one sample.
 
     Args:
         contender: What to call.
         loops: How many calls make the sample.
-        clock: What tells the time.
+        clock: What tells the time, in seconds.
 
     Returns:
         Seconds that one call took on average.
@@ -85,22 +90,19 @@ def sample(contender: Contender[T], loops: int, clock: Clock = time.perf_counter
     return (stop - start) / loops
 
 
-def loops_for(
-    contender: Contender[T], sample_seconds: float, clock: Clock = time.perf_counter
-) -> int:
+def loops_for(contender: Contender[T], sample_seconds: float) -> int:
     """Find how many calls make a sample of the wanted length.
 
     Args:
         contender: What to call.
         sample_seconds: The wanted length, in seconds.
-        clock: What tells the time.
 
     Returns:
         The number of calls, 1 if a single one takes longer than that.
     """
     loops = 1
     while True:
-        seconds = sample(contender, loops, clock)
+        seconds = sample(contender, loops, time.perf_counter)  # a call that waits ends this too
         if seconds * loops >= sample_seconds / 2:
             return max(1, math.ceil(sample_seconds / seconds))
         loops *= 4
@@ -110,7 +112,6 @@ def measure(
     contenders: Sequence[Contender[T]],
     plan: Plan,
     on_round: Callable[[float], object] = lambda done: None,
-    clock: Clock = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Time all contenders in alternating rounds.
 
@@ -118,14 +119,12 @@ def measure(
         contenders: What to compare; their names must differ.
         plan: How long to measure.
         on_round: Called between rounds, untimed, with the share of the work that is done (0 to 1).
-        clock: What tells the time; ``time.thread_time`` does not count what other programs take
-            away, but neither what a call waits for.
 
     Returns:
-        Name -> seconds per call, one figure a round; figures at the same index belong together.
+        Name -> CPU seconds per call, one figure a round; figures at the same index belong together.
     """
     began = time.perf_counter()
-    loops = {way.name: loops_for(way, plan.sample_seconds, clock) for way in contenders}
+    loops = {way.name: loops_for(way, plan.sample_seconds) for way in contenders}
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
     order = list(contenders)
     for done in range(plan.max_rounds):
@@ -134,7 +133,7 @@ def measure(
             break
         on_round(max(done / plan.max_rounds, min(1.0, elapsed / plan.budget_seconds)))
         for contender in order:
-            seconds[contender.name].append(sample(contender, loops[contender.name], clock))
+            seconds[contender.name].append(sample(contender, loops[contender.name]))
         order.reverse()
     return seconds
 

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import fastpickle
 from fastpickle.cli import _compare, _load, _timing, workloads
 
 __all__ = ["add_command", "run"]
@@ -106,8 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
         The exit status: 0, 1 if bytes differ, 2 if the input cannot be used.
     """
     if arguments.list:
+        width = max(map(len, workloads.WORKLOADS))
         for name in workloads.WORKLOADS:
-            print(f"{name:22}{workloads.describe(name)}")
+            print(f"{name:{width}}  {workloads.describe(name)}")
         return 0
     try:
         return _bench(arguments)
@@ -210,13 +212,11 @@ def _document(
     Returns:
         Only what JSON knows; times in seconds, ratios as original / accelerated.
     """
-    from fastpickle.cli import version
-
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "platform": platform.platform(),
-        "fastpickle": version(),
+        "fastpickle": fastpickle.__version__,
         "dill": getattr(dill, "__version__", None),
         "protocol": protocol,
         "plan": dataclasses.asdict(plan),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ALLOWED", "ATOMS", "Difference", "asked_about"]
+__all__ = ["ALLOWED", "ALLOWED_TO_SUCCEED", "ATOMS", "Difference", "asked_about"]
 
 
 class Difference(NamedTuple):
@@ -31,6 +31,9 @@ ALLOWED = (
         tests=("test_deepest_that_stock_manages",),
     ),
 )
+
+#: Errors after which nothing is compared, by the second row.
+ALLOWED_TO_SUCCEED = frozenset(("builtins.RecursionError",))
 
 #: The types of the first row.
 ATOMS = frozenset((type(None), bool, int, float, str, bytes))

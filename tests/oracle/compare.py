@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from .allowed import asked_about
+from .allowed import ALLOWED_TO_SUCCEED, asked_about
 
 __all__ = ["ALL", "Implementation", "Outcome", "PythonFile", "Run", "check", "describe", "describe_error", "explain"]
 
@@ -75,6 +75,12 @@ class PythonFile:
 
     def getvalue(self) -> bytes:
         return b"".join(map(bytes, self.parts))
+
+    def close(self) -> None:
+        """Let go of the views of frames: a frame that is collected before its view complains."""
+        for part in self.parts:
+            if isinstance(part, memoryview):
+                part.release()
 
     def sizes(self) -> tuple[int, ...]:
         return tuple(map(len, self.parts))
@@ -157,10 +163,13 @@ def use(
             if isinstance(exc, MemoryError):
                 raise
             outcome.error = describe_error(exc)
-            exc.__traceback__ = None
+            while exc is not None:
+                exc.__traceback__ = None
+                exc = exc.__context__
     outcome.written = run.file.getvalue()
     if isinstance(run.file, PythonFile):
         outcome.sizes = run.file.sizes()
+        run.file.close()
     pickler = run.pickler
     if pickler is not None:
         outcome.memo = _memo(pickler)
@@ -202,6 +211,8 @@ def check(
 def explain(expected: Outcome, got: Outcome) -> str:
     """Say what differs between two outcomes; nothing, if they are the same."""
     lines = []
+    if expected.error is not None and expected.error[0] in ALLOWED_TO_SUCCEED:
+        return ""
     if expected.error != got.error:
         lines += [f"error, expected {expected.error}", f"            got {got.error}"]
     if expected.written != got.written:

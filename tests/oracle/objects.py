@@ -28,6 +28,19 @@ class Slotted:
         self.a = a
         self.b = b
 
+    def __reduce_ex__(self, protocol: int) -> Any:
+        return super().__reduce_ex__(max(protocol, 2))  # below, a class with slots has no pickle
+
+
+class SlottedByDefault:
+    """Without a reduce of its own, so only for protocols from 2 on."""
+
+    __slots__ = ("a", "b")
+
+    def __init__(self, a: Any = None, b: Any = None) -> None:
+        self.a = a
+        self.b = b
+
 
 class SlottedAndDict(Slotted):
     """State is a pair: __dict__ and slots."""
@@ -261,7 +274,7 @@ class Frozen:
     pair: tuple[int, int] = (1, 2)
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(slots=True, frozen=True)
 class SlottedData:
     number: int
     text: str = "text"

@@ -1,0 +1,52 @@
+"""What all tests share: profiles for Hypothesis, and the promise that no test leaves the stock pickler changed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import fastpickle
+
+_COMMON: dict[str, Any] = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.differing_executors, HealthCheck.data_too_large],
+}
+settings.register_profile("fast", max_examples=60, **_COMMON)
+settings.register_profile("thorough", max_examples=5_000, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the soak tests out, unless an expression of marks was given."""
+    if not config.getoption("-m"):
+        soak = [item for item in items if item.get_closest_marker("soak")]
+        if soak:
+            config.hook.pytest_deselected(items=soak)
+            items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
+def _state_of_stock() -> tuple[Any, ...]:
+    stock = pickle._Pickler  # type: ignore[attr-defined]
+    return dict(vars(stock)), dict(stock.dispatch), fastpickle.is_installed()
+
+
+@pytest.fixture(autouse=True)
+def stock_is_left_alone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Put dill's edits of the stock dispatch table in force or out, as the test wants; then look for what it left behind."""
+    dill = sys.modules.get("dill")
+    if dill is not None and request.cls is not None:
+        dill.extend(getattr(request.cls, "dill_edits", False))
+    before = _state_of_stock()
+    yield
+    if dill is sys.modules.get("dill"):
+        after = _state_of_stock()
+        for old, new in zip(before[:2], after[:2]):
+            changed = [name for name in {**old, **new} if old.get(name, old) is not new.get(name, new)]
+            assert not changed, f"left changed on pickle._Pickler: {changed}"
+        assert before[2] == after[2], "left installed or uninstalled"

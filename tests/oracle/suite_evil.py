@@ -1,0 +1,605 @@
+"""The abstract suite of evil: code that runs in the middle of a dump and changes what is being dumped, or the pickler.
+
+An `objects.Acting` does something when it is reduced; a file does something when it is written to; hooks and iterators
+do something when they are asked.  What comes out, bytes or exception, is what the oracle makes of the same.
+
+Not for: what is set up before the dump (`suite_hooks`).
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastpickle
+
+from . import hooked, objects, samples
+from .compare import ALL, PythonFile, Run
+from .suite_hooks import small
+from .suite_values import Suite
+
+Action = Callable[[], Any]
+
+#: Where the acting object stands, and what follows it: (acting, after) -> object.
+PLACES: dict[str, Callable[[Any, Any], Any]] = {
+    "list": lambda x, after: [1, "before", x, after, "text", 300, [1, 2]],
+    "list in a list": lambda x, after: [[[x, 255], after], after, (1, 2)],
+    "dict value": lambda x, after: {"a": 1, "b": x, "c": after, "d": (1, 2), 5: "text"},
+    "dict key": lambda x, after: {1: 1, x: "b", "c": after, "d": [1, 2]},
+    "only value": lambda x, after: [{"b": x}, after],
+    "tuple": lambda x, after: (1, x, after),
+    "long tuple": lambda x, after: (1, "text", x, after, [1, 2], (1, 2)),
+    "set": lambda x, after: [{x, 500, 600}, after],
+    "frozenset": lambda x, after: [frozenset((x, 500)), after],
+    "state": lambda x, after: [objects.Plain(a=1, b=x, c=after), after],
+    "slots": lambda x, after: [objects.Slotted(x, after), after],
+    "arguments": lambda x, after: [objects.Reduced((objects.make, (1, x, after))), after],
+    "newargs": lambda x, after: [objects.NewArgs(x, after), after],
+    "newargs_ex": lambda x, after: [objects.NewArgsEx(x, key=after), after],
+    "listitems": lambda x, after: [objects.List([1, x, after]), after],
+    "dictitems": lambda x, after: [objects.Dict({"a": x, "b": after}), after],
+    "state setter": lambda x, after: [objects.Reduced((objects.make, (), x, None, None, objects.set_state)), after],
+    "batches": lambda x, after: [*range(998), x, after, "text", *range(1001), after],
+    "dict of batches": lambda x, after: {**dict.fromkeys(range(998)), "x": x, "after": after, **dict.fromkeys(range(2000, 3002))},
+    "set of batches": lambda x, after: [{*range(998), x, *range(3000, 4100)}, after],
+    "twice": lambda x, after: [[x], x, (x, after)],
+    "alone": lambda x, after: x,
+}
+
+
+class Break(BaseException):
+    """An exception of our own that is no Exception."""
+
+
+class EvilSuite(Suite):
+    """Changes in the middle of a dump."""
+
+    @pytest.mark.parametrize("place", PLACES)
+    def test_pickler_changed(self, place: str) -> None:
+        """Everything that may be set on an instance is set in the middle of a dump."""
+        for change, change_it in hooked.ON_INSTANCE.items():
+
+            def steps(run: Run) -> None:
+                acting = objects.Acting(lambda: change_it(run, run.pickler), 550)
+                run.pickler.dump(PLACES[place](acting, small()))
+                run.pickler.dump(["second", 1])
+
+            self.check(steps, protocols=self.some(place, change, n=1 if "batches" in place else 3))
+
+    @pytest.mark.parametrize("place", ["list", "dict value", "tuple", "set", "state", "listitems", "arguments"])
+    def test_pickler_of_a_subclass_changed(self, place: str) -> None:
+        """The same for subclasses that have hooks already."""
+        for subclass in ("nothing of its own", "records save", "persistent_id", "dispatch entry of dict", "reducer_override"):
+            for change, change_it in hooked.ON_INSTANCE.items():
+
+                def steps(run: Run) -> None:
+                    acting = objects.Acting(lambda: change_it(run, run.pickler), 550)
+                    run.pickler.dump(PLACES[place](acting, small()))
+
+                self.check(steps, protocols=self.some(place, subclass, change, n=1), cls=hooked.SUBCLASSES[subclass])
+
+    @pytest.mark.parametrize("how", ["__getstate__", "__reduce_ex__", "copyreg", "hash", "name", "property", "iterator", "pid", "dispatch"])
+    def test_pickler_changed_from(self, how: str) -> None:
+        """Every way in which code can come to run in the middle of a dump."""
+        for change, change_it in hooked.ON_INSTANCE.items():
+
+            def steps(run: Run) -> None:
+                run.pickler.dump([1, _acting_by(how, lambda: change_it(run, run.pickler), run), small(), (1, 2)])
+
+            self.check(steps, protocols=self.some(how, change))
+
+    @pytest.mark.parametrize("change", hooked.ON_INSTANCE)
+    def test_pickler_changed_by_file(self, change: str) -> None:
+        """The file's write() changes the pickler."""
+        for at in (0, 1, 2, 3):
+
+            def file(run: Run) -> Any:
+                return PythonFile(lambda k: hooked.ON_INSTANCE[change](run, run.pickler) if k == at else None)
+
+            def steps(run: Run) -> None:
+                run.pickler.dump([small(), ["x" * 40_000, (1, 2), {"a": ("y" * 40_000, [1, 2], 255)}], small(), b"z" * 70_000, [1]])
+
+            self.check(steps, file=file, protocols=(1, 4) if at == 1 else (4,))
+
+    @pytest.mark.parametrize("place", PLACES)
+    def test_class_changed(self, place: str) -> None:
+        """The pickler's class gets a hook in the middle of a dump, and has lost it in the next."""
+        for name, hook in _CLASS_CHANGES.items():
+
+            def steps(run: Run) -> None:
+                cls = type(run.pickler)
+
+                def act() -> None:
+                    value = hook(run, cls.__base__)
+                    setattr(cls, name, value)
+
+                try:
+                    run.pickler.dump(PLACES[place](objects.Acting(act, 550), small()))
+                finally:
+                    if name in vars(cls):
+                        delattr(cls, name)
+
+            self.check(steps, cls=hooked.SUBCLASSES["nothing of its own"], protocols=self.some(place, name))
+
+    @pytest.mark.parametrize("place", PLACES)
+    def test_dispatch_changed(self, place: str) -> None:
+        """An entry of the class's table is changed in place, in the middle of a dump."""
+        for t in hooked.DISPATCHED:
+            for entry in (None, lambda pickler, obj: pickler.write(pickle.NONE)):
+
+                def act(run: Run) -> None:
+                    table = type(run.pickler).dispatch
+                    if entry is None:
+                        table.pop(t, None)
+                    else:
+                        table[t] = entry
+
+                def steps(run: Run) -> None:
+                    run.pickler.dump(PLACES[place](objects.Acting(lambda: act(run), 550), small()))
+
+                self.check(steps, cls=_with_own_dispatch, protocols=self.some(place, t, n=1))
+
+    @pytest.mark.parametrize("place", PLACES)
+    def test_pickler_used(self, place: str) -> None:
+        """The pickler is used in the middle of its own dump."""
+        uses: list[Callable[[Any], Any]] = [
+            lambda p: p.save(5),
+            lambda p: p.save(["nested", (1,)]),
+            lambda p: p.dump("nested"),
+            lambda p: p.dump([objects.Plain(a=[1])]),
+            lambda p: p.save_list([1, [2]]),
+            lambda p: p.memoize([1]),
+            lambda p: p.save_reduce(objects.make, (1, (2,)), obj=objects.Plain()),
+            lambda p: p.save_global(objects.function),
+            lambda p: p.__init__(p._file_write.__self__, p.proto),
+            lambda p: p.__init__(p._file_write.__self__, 1),
+        ]
+        for use_it in uses:
+
+            def steps(run: Run) -> None:
+                run.pickler.dump(PLACES[place](objects.Acting(lambda: use_it(run.pickler), 550), small()))
+
+            self.check(steps, protocols=self.some(place, use_it.__code__.co_firstlineno))
+
+    @pytest.mark.parametrize("place", PLACES)
+    def test_exception_caught_inside(self, place: str) -> None:
+        """Code in the middle of a dump saves something that fails, and goes on."""
+
+        def act(run: Run) -> None:
+            for bad in ([1, [objects.Acting(_raise, 1)]], {"a": (objects.Acting(_raise, 1),)}, objects.Plain(a=objects.Acting(_raise))):
+                run.kept.setdefault("alive", []).append(bad)
+                try:
+                    run.pickler.save(bad)
+                except LookupError:
+                    pass
+
+        def steps(run: Run) -> None:
+            run.pickler.dump(PLACES[place](objects.Acting(lambda: act(run), 550), small()))
+            run.pickler.dump([1, small()])
+
+        self.check(steps)
+        self.check(steps, cls=hooked.SUBCLASSES["records memoize"])
+
+    @pytest.mark.parametrize("place", PLACES)
+    @pytest.mark.parametrize("exception", [LookupError, KeyboardInterrupt, SystemExit, Break, MemoryError, StopIteration])
+    def test_raises(self, place: str, exception: type[BaseException]) -> None:
+        """An exception from inside, with its notes; then another dump."""
+
+        def act() -> None:
+            exc = exception("text", 1)
+            if hasattr(exc, "add_note"):
+                exc.add_note("a note of its own")
+            try:
+                raise ValueError("the context")
+            except ValueError as context:
+                raise exc from (context if exception is Break else None)
+
+        def steps(run: Run) -> None:
+            run.pickler.dump(PLACES[place](objects.Acting(act, 550), small()))
+
+        def again(run: Run) -> None:
+            try:
+                steps(run)
+            except BaseException:
+                pass
+            run.pickler.dump(small())
+
+        self.check(steps, fails=True, protocols=self.some(place, exception))
+        self.check(again, fails=False, protocols=self.some(exception, place))
+        self.check(steps, fails=True, cls=hooked.SUBCLASSES["records save"], protocols=(4,))
+
+    @pytest.mark.parametrize("kind", ["list", "tuple", "dict", "dict keys", "set", "frozenset", "List", "Dict", "OrderedDict"])
+    def test_notes_name_the_item(self, kind: str) -> None:
+        """The exception is raised at each position, at the edges of batches too."""
+        for n in (1, 2, 3, 4, 5, 999, 1000, 1001, 1002, 2001):
+            for at in {0, 1, 2, n // 2, n - 2, n - 1, 998, 999, 1000, 1001}:
+                if 0 <= at < n:
+                    items: list[Any] = [*range(n)]
+                    items[at] = objects.Acting(_raise, at)
+                    obj = {
+                        "list": lambda: items,
+                        "tuple": lambda: tuple(items),
+                        "dict": lambda: {f"k{i}": x for i, x in enumerate(items)},
+                        "dict keys": lambda: {x: [i] for i, x in enumerate(items)},
+                        "set": lambda: {*items},
+                        "frozenset": lambda: frozenset(items),
+                        "List": lambda: objects.List(items),
+                        "Dict": lambda: objects.Dict(enumerate(items)),
+                        "OrderedDict": lambda: __import__("collections").OrderedDict(enumerate(items)),
+                    }[kind]()
+                    self.check_object(obj, fails=True, protocols=self.some(kind, n, at, n=2 if n < 10 else 1))
+                    if n < 10:
+                        self.check_object([0, {"deep": (1, obj)}], fails=True, protocols=self.some(n, at, kind, n=1))
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 4, 998, 999, 1000, 1001, 1002, 1999, 2000, 2001])
+    def test_list_changed(self, n: int) -> None:
+        """A list that grows, shrinks or changes while its items are saved."""
+        changes: list[Callable[[list[Any]], Any]] = [
+            lambda x: x.append("new"),
+            lambda x: x.extend(range(1000)),
+            lambda x: x.clear(),
+            lambda x: x.pop(),
+            lambda x: x.insert(0, "first"),
+            lambda x: x.__setitem__(-1, "changed"),
+            lambda x: x.__setitem__(slice(None), ["changed"] * len(x)),
+            lambda x: x.__delitem__(slice(n // 2, None)),
+            lambda x: x.reverse(),
+        ]
+        for k, change in enumerate(changes):
+            for at in {0, 1, n // 2, n - 1, 998, 999, 1000}:
+                if at < n:
+
+                    def make() -> Any:
+                        obj: list[Any] = [*range(n)]
+                        obj[at] = objects.Acting(lambda: change(obj))
+                        return [obj, "after", obj]
+
+                    self.check_made(make, protocols=self.some(n, k, at))
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 998, 999, 1000, 1001, 1002, 1999, 2000, 2001])
+    def test_dict_changed(self, n: int) -> None:
+        """A dict whose size, keys or values change while its items are saved."""
+
+        def exchange(x: dict[Any, Any]) -> None:
+            x.pop(n - 1, None)
+            x["exchanged"] = 1
+
+        changes: list[Callable[[dict[Any, Any]], Any]] = [
+            lambda x: x.__setitem__("new", 1),
+            lambda x: x.update(dict.fromkeys(range(5000, 6000))),
+            lambda x: x.clear(),
+            lambda x: x.popitem(),
+            lambda x: x.pop(0, None),
+            lambda x: x.update(dict.fromkeys(x, "changed")),
+            exchange,
+        ]
+        for k, change in enumerate(changes):
+            for at in {0, n // 2, n - 1, 998, 999, 1000}:
+                for as_key in (False, True):
+                    if at < n:
+
+                        def make() -> Any:
+                            obj: dict[Any, Any] = {}
+                            acting = objects.Acting(lambda: change(obj), at)
+                            for i in range(n):
+                                obj[acting if as_key and i == at else i] = acting if i == at else i
+                            return [obj, "after", obj]
+
+                        self.check_made(make, protocols=self.some(n, k, at, as_key))
+
+    @pytest.mark.parametrize("n", [1, 2, 998, 999, 1000, 1001, 2000])
+    def test_set_changed(self, n: int) -> None:
+        """A set that changes while its elements are saved."""
+        changes: list[Callable[[set[Any]], Any]] = [lambda x: x.add("new"), lambda x: x.clear(), lambda x: x.discard(n - 1)]
+        for change in changes:
+            for at in {0, n // 2, n - 1, 999}:
+
+                def make() -> Any:
+                    obj: set[Any] = {*range(n)}
+                    obj.discard(at)
+                    obj.add(objects.Acting(lambda: change(obj), at))
+                    return [obj, "after", obj]
+
+                self.check_made(make, protocols=(2, 4))
+
+    def test_state_changed(self) -> None:
+        """An instance whose __dict__ changes while it is saved."""
+
+        def make() -> Any:
+            obj = objects.Plain(a=1)
+            obj.acting = objects.Acting(lambda: obj.__dict__.update(b=2, c=3))
+            obj.last = 1
+            return [obj, obj]
+
+        self.check_made(make)
+
+    def test_iterators(self) -> None:
+        """Iterators of list items and of pairs: malformed, endless after a break, longer than a batch, changing things."""
+        forms: list[Callable[[Run], Any]] = [
+            lambda run: (list, (), None, iter(range(1001))),
+            lambda run: (list, (), None, 5),
+            lambda run: (list, (), None, _yield_and_raise(3)),
+            lambda run: (list, (), None, _yield_and_raise(1000)),
+            lambda run: (list, (), None, _yield_and_raise(0)),
+            lambda run: (list, (), None, "text"),
+            lambda run: (dict, (), None, None, iter([(1, 2), (3,), (4, 5)])),
+            lambda run: (dict, (), None, None, iter([(1, 2, 3)])),
+            lambda run: (dict, (), None, None, iter([(1, 2), 5])),
+            lambda run: (dict, (), None, None, iter(["ab", [1, 2], {3: 4, 5: 6}])),
+            lambda run: (dict, (), None, None, {1: 2}),
+            lambda run: (dict, (), None, None, _yield_and_raise(2)),
+            lambda run: (dict, (), None, None, ((i, i) for i in range(1001))),
+            lambda run: (dict, (), None, None, iter([(i, i) for i in range(999)] + [(1,)])),
+            lambda run: (list, (), None, _saving(run)),
+            lambda run: (list, (), {"a": 1}, iter([1, [2], (3,)]), iter([("k", [1])])),
+            lambda run: (list, ([],), None, [], {}),
+            lambda run: (dict, (), None, None, 0),
+            lambda run: (list, (), None, False, ""),
+        ]
+        for form in forms:
+            for cls in (None, "records save", "records memoize"):
+                self.check(
+                    lambda run: run.pickler.dump([1, objects.Reduced(lambda self: form(run)), (1, 2)]),
+                    cls=hooked.SUBCLASSES[cls] if cls else None,
+                )
+
+    @pytest.mark.parametrize("change", hooked.ON_INSTANCE)
+    def test_iterator_changes_pickler(self, change: str) -> None:
+        """An iterator changes the pickler between two items."""
+        for at in (0, 1, 999, 1000):
+
+            def items(run: Run) -> Iterator[Any]:
+                for i in range(1003):
+                    if i == at:
+                        hooked.ON_INSTANCE[change](run, run.pickler)
+                    yield (i, [i, "text"])
+
+            def steps(run: Run) -> None:
+                run.pickler.dump([objects.Reduced(lambda self: (list, (), {"s": [1]}, items(run))), [3, "text"]])
+
+            def pairs(run: Run) -> None:
+                run.pickler.dump([objects.Reduced(lambda self: (dict, (), {"s": [1]}, None, items(run))), [3, "text"]])
+
+            for do in (steps, pairs):
+                self.check(do, protocols=self.some(change, at, do.__name__, n=1))
+
+    @pytest.mark.parametrize("wrong", range(46))
+    def test_bad_reduce(self, wrong: int) -> None:
+        """A reduce that gives what it should not: the oracle's message and notes, or its bytes."""
+        newobj = copyreg.__newobj__  # type: ignore[attr-defined]
+        newobj_ex = copyreg.__newobj_ex__  # type: ignore[attr-defined]
+
+        class Without:
+            __new__ = None
+
+        def __newobj__(*args: Any) -> Any:  # stock goes by the name
+            return object()
+
+        values: list[Any] = [
+            None, 5, [], {}, b"bytes", 1.5, object(), set(), (), (1,), (objects.make,), (objects.make, (), 1, None, None, None, 7),
+            (None, ()), (5, ()), ("text", ()), (objects.make, None), (objects.make, []), (objects.make, "text"), (objects.make, 5),
+            (newobj, ()), (newobj, (5,)), (newobj, (objects.Plain,)), (newobj, (Without,)), (newobj_ex, ()), (newobj_ex, (1, 2)),
+            (newobj_ex, (objects.Plain, (), {})), (newobj_ex, (Without, (), {})), (newobj_ex, (objects.Reduced, 5, 6)),
+            (newobj_ex, (objects.Reduced, (), {}, 1)), (newobj, [objects.Reduced]), "no_such_name", "Plain", "", "a.b", "OfMeta.Inner",
+            objects.Str("SINGLETON"), objects.Tuple((objects.make, ())), (lambda: 1, ()), (objects.missing, ()),
+            (objects.make, (objects.missing,)), (objects.make, (), objects.missing), (objects.make, (), None, [objects.missing]),
+            (objects.make, (), None, None, [(1, objects.missing)]), (objects.make, (), 1, None, None, objects.missing),
+            (__newobj__, (objects.Reduced,)), (objects.make, objects.Tuple((1, 2))),
+        ]  # fmt: skip
+        assert len(values) == 46
+        value = values[wrong]
+        for cls in (None, hooked.SUBCLASSES["records save"]):
+            self.check_made(lambda: objects.Reduced((value)), cls=cls)
+            self.check_made(lambda: [1, {"k": (objects.Reduced(value), 2)}], cls=cls)
+            self.check_made(lambda: objects.Plain(a=objects.Reduced(value)), cls=cls, protocols=(2, 4))
+        if isinstance(value, (tuple, str)):
+
+            def subclass(base: Any, run: Run) -> Any:
+                return type("P", (base,), {"reducer_override": lambda self, obj: value if type(obj) is set else NotImplemented})
+
+            self.check_made(lambda: [1, {2}, "after"], cls=subclass)
+
+    def test_unpicklable(self) -> None:
+        """Objects that have no pickle."""
+
+        class Local:
+            pass
+
+        class NoReduce:
+            __reduce_ex__ = None
+
+        class NeitherReduce:
+            __reduce_ex__ = None
+            __reduce__ = None
+
+        class Raising:
+            @property
+            def __reduce_ex__(self) -> Any:
+                raise AttributeError("hidden")
+
+            def __reduce__(self) -> Any:
+                return objects.make, ("by __reduce__",)
+
+        class BadState:
+            def __getstate__(self) -> Any:
+                raise LookupError("no state")
+
+        for bad in (BadState, NoReduce, NeitherReduce, Raising):
+            bad.__qualname__ = "Plain"
+            bad.__module__ = objects.__name__
+        generator = (x for x in ())
+        for bad in (
+            Local(), Local, lambda: 1, generator, io.StringIO, open, NoReduce(), NeitherReduce(), Raising(), BadState(), objects.missing,
+            objects.renamed, objects.__dict__["misnamed"], memoryview(b"x"), type("Plain", (), {}), slice(1, 2), objects,
+            (lambda: 1).__code__, object(), super(), {}.keys(), iter([1]), map(len, []), property(), classmethod(len), type(generator),
+            type(Local.__dict__), objects.WithPrivate.__dict__, io.BytesIO(b"x"), NotImplemented, ...,
+        ):  # fmt: skip
+            self.check_object(bad)
+            self.check_object([1, {"k": (bad,)}, objects.Plain(a=bad)])
+
+    def test_replaced_functions(self) -> None:
+        """Names that lead to something else by now."""
+        original = objects.function
+
+        def other() -> None:
+            pass
+
+        objects.function = other
+        try:
+            self.check_object([1, original])
+            self.check_object({"a": original})
+        finally:
+            objects.function = original
+        self.check_object(original)
+
+    @pytest.mark.parametrize("place", PLACES)
+    def test_install_in_the_middle(self, place: str) -> None:
+        """The stock class is accelerated, or no more, in the middle of a dump."""
+
+        def within() -> None:
+            with fastpickle.patched():
+                pickle._dumps([1, [2]])  # type: ignore[attr-defined]
+
+        def flip() -> None:
+            if fastpickle.is_installed():
+                fastpickle.uninstall()
+            else:
+                fastpickle.install()
+
+        for act in (fastpickle.install, fastpickle.uninstall, within, flip):
+            for start_installed in (False, True):
+
+                def steps(run: Run) -> None:
+                    is_ours = run.implementation is self.ours
+                    try:
+                        if is_ours and start_installed:
+                            fastpickle.install()
+                        run.pickler.dump(PLACES[place](objects.Acting(act if is_ours else int, 550), [small(), objects.Acting(act if is_ours else int)]))
+                        run.pickler.dump(small())
+                    finally:
+                        fastpickle.uninstall()
+
+                for cls in ("nothing of its own", "records save", "records memoize"):
+                    self.check(steps, protocols=self.some(place, act, start_installed, cls, n=1), cls=hooked.SUBCLASSES[cls])
+
+
+def _raise() -> None:
+    raise LookupError("from inside")
+
+
+def _yield_and_raise(n: int) -> Iterator[Any]:
+    for i in range(n):
+        yield (i, i)
+    raise LookupError("from the iterator")
+
+
+def _saving(run: Run) -> Iterator[Any]:
+    """Save things by itself between the items."""
+    yield 1
+    run.pickler.save([1, (2,)])
+    yield [3]
+    run.pickler.save("text")
+
+
+def _with_own_dispatch(base: Any, run: Run) -> Any:
+    class P(base):
+        dispatch = base.dispatch.copy()
+
+    return P
+
+
+def _acting_by(how: str, act: Action, run: Run) -> Any:
+    """Return an object for which `act` is called once in the middle of a dump, in the way that is named."""
+    called: list[int] = []
+
+    def once() -> None:
+        if not called:
+            called.append(1)
+            act()
+
+    if how == "__getstate__":
+        return objects.ActingState(once)
+    if how == "iterator":
+
+        def items() -> Iterator[Any]:
+            yield 1
+            once()
+            yield [2]
+
+        return objects.Reduced(lambda self: (list, (), [3], items()))
+    if how == "__reduce_ex__":
+
+        class ByReduceEx:
+            def __reduce_ex__(self, protocol: int) -> Any:
+                once()
+                return objects.make, (protocol, [1])
+
+        return ByReduceEx()
+    if how == "copyreg":
+        run.pickler.dispatch_table = {objects.Viaduct: lambda obj: (once(), objects.reduce_viaduct(obj))[1]}
+        return objects.Viaduct([1])
+    if how == "hash":  # looked up in a table that hashes the class
+
+        class Meta(type):
+            def __hash__(cls) -> int:
+                once()
+                return 7
+
+        class WithMeta(metaclass=Meta):
+            def __reduce__(self) -> Any:
+                return objects.make, ()
+
+        return WithMeta()
+    if how == "name":  # a function that is asked for its __name__, a class that is asked for its __qualname__
+
+        class Named:
+            def __call__(self) -> None:
+                pass
+
+            @property
+            def __name__(self) -> str:
+                once()
+                return "name"
+
+            def __reduce__(self) -> str:
+                return "function"
+
+        named = Named()
+        return objects.Reduced((named, (1,)))
+    if how == "property":
+
+        class ByProperty:
+            @property
+            def __reduce_ex__(self) -> Any:
+                once()
+                return lambda protocol: (objects.make, (1,))
+
+        return ByProperty()
+    if how == "pid":
+        old = run.pickler.persistent_id
+        run.pickler.persistent_id = lambda obj: (once() if type(obj) is complex else None, old(obj))[1]
+        return 1j
+    assert how == "dispatch"
+    run.pickler.dispatch = {**run.pickler.dispatch, complex: lambda pickler, obj: (once(), pickler.save([1, "by dispatch"]))[1]}
+    return 1j
+
+
+_CLASS_CHANGES: dict[str, Callable[[Run, Any], Any]] = {
+    "persistent_id": lambda run, base: lambda self, obj: (run.record("persistent_id", obj), hooked._pid_of(obj))[1],
+    "reducer_override": lambda run, base: lambda self, obj: (run.record("reducer_override", obj), hooked._reduction_of(obj))[1],
+    "memoize": lambda run, base: lambda self, obj: (run.record("memoize", obj), base.memoize(self, obj))[1],
+    "save": lambda run, base: lambda self, obj, *a, **k: (run.record("save", obj), base.save(self, obj, *a, **k))[1],
+    "put": lambda run, base: lambda self, i, *a: (run.record("put", i), base.put(self, i, *a))[1],
+    "get": lambda run, base: lambda self, i: (run.record("get", i), base.get(self, i))[1],
+    "save_reduce": lambda run, base: lambda self, *a, **k: (run.record("save_reduce", a[0]), base.save_reduce(self, *a, **k))[1],
+    "_batch_appends": lambda run, base: lambda self, *a: (run.record("_batch_appends", a[0]), base._batch_appends(self, *a))[1],
+    "_batch_setitems": lambda run, base: lambda self, *a: (run.record("_batch_setitems", None), base._batch_setitems(self, *a))[1],
+    "_BATCHSIZE": lambda run, base: 2,
+    "dispatch": lambda run, base: {**base.dispatch, int: lambda pickler, obj: pickler.write(pickle.NONE)},
+    "dispatch_table": lambda run, base: hooked._TABLE,
+}

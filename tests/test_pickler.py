@@ -1,0 +1,56 @@
+"""fastpickle.Pickler, and a subclass of it, against the running Python's pickle._Pickler."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import fastpickle
+from oracle.compare import Implementation
+from oracle.suite_evil import EvilSuite
+from oracle.suite_hooks import HookSuite
+from oracle.suite_values import BufferSuite, ValueSuite
+
+_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+
+class StockSubclass(_Stock):  # type: ignore[misc]
+    pass
+
+
+class OurSubclass(fastpickle.Pickler):
+    pass
+
+
+class Ours:
+    oracle = Implementation("pickle._Pickler", _Stock)
+    ours = Implementation("fastpickle.Pickler", fastpickle.Pickler)
+
+
+class TestValues(Ours, ValueSuite):
+    pass
+
+
+class TestBuffers(Ours, BufferSuite):
+    pass
+
+
+class TestHooks(Ours, HookSuite):
+    pass
+
+
+class TestEvil(Ours, EvilSuite):
+    pass
+
+
+class Subclasses:
+    oracle = Implementation("a subclass of pickle._Pickler", StockSubclass)
+    ours = Implementation("a subclass of fastpickle.Pickler", OurSubclass)
+
+
+class TestSubclassValues(Subclasses, ValueSuite):
+    pass
+
+
+class TestSubclassHooks(Subclasses, HookSuite):
+    pass
