@@ -101,8 +101,8 @@ ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0,
 #: The `save` methods that do nothing of their own for the types of a plan, and for each the saver of what is in none.
 #: `pickler` adds its own, and libraries theirs.
 known_saves: Final[dict[Any, Saver]] = {stock_methods["save"]: by_save}
-#: Dispatch entries of libraries, each with the saver that may stand for it.
-known_entries: Final[dict[Any, Saver]] = {}
+#: Dispatch entries of libraries, by type and function, each with the saver that may stand for it.
+known_entries: Final[dict[tuple[type, Any], Saver]] = {}
 
 # A library describes its own hooks in a module that is imported when its first pickler is met.
 _LIBRARIES: Final = {"dill": "fastpickle.backends.dill"}
@@ -249,7 +249,7 @@ def _make_plan(proto: int, other: Saver, entries: tuple[Any, ...]) -> Plan:
                 new[t] = None
         else:
             lowest_proto, own_saver = savers[t]
-            saver = own_saver if entry is stock_entry else _saver_of(entry)
+            saver = own_saver if entry is stock_entry else _saver_of(t, entry)
             if saver is not None and proto >= lowest_proto:
                 new[t] = saver
     if len(_plans) >= _PLANS_KEPT:
@@ -258,10 +258,10 @@ def _make_plan(proto: int, other: Saver, entries: tuple[Any, ...]) -> Plan:
     return new
 
 
-def _saver_of(entry: Any) -> Saver | None:
+def _saver_of(t: type, entry: Any) -> Saver | None:
     """Return the saver that may stand for a library's dispatch entry, None if the entry is not known."""
     _load_library(entry)
-    return known_entries.get(entry)
+    return known_entries.get((t, entry))
 
 
 def _learn_save(save: Any) -> bool:

@@ -3,8 +3,7 @@
     source of pickle._Pickler.method --edited()--> one method --variant()--> subclass = one idea
     stock | variant | variant | stock | ...  on each workload that the idea touches --> ratio
 
-Times are CPU times, so that other programs on the machine take nothing away from them, and a ratio
-is the median over many alternating rounds.
+How times are taken is said in ``series.py``.
 
 An idea is a change of a few expressions in the running Python's own ``pickle.py``: everything that
 is not the idea stays what it is there, word for word. An edit that no longer finds its text is an
@@ -24,10 +23,8 @@ experiment may ignore (a list that grows while it is pickled, say, or notes on e
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import inspect
-import io
 import pickle
 import struct
 import sys
@@ -36,26 +33,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from fastpickle.cli import _timing, workloads
-
-Stock: Any = pickle._Pickler
-"""The stock pickler; Any, because the type stubs leave out most of what is overridden here."""
+import series
+from series import BYTES, FLOATS, INTS, MIXED, OBJECTS, SMALL, STRINGS, Stock
 
 BATCH = 1000
 """Items of one batch, ``pickle._Pickler._BATCHSIZE``."""
-
-PLAN = _timing.Plan(sample_seconds=0.005, budget_seconds=3.0, min_rounds=21, max_rounds=201)
-"""About 3 s for each pair of idea and workload."""
-
-INTS = ("list_of_ints_10k", "list_of_small_ints_10k", "dict_str_int_5k")
-FLOATS = ("list_of_floats_10k",)
-STRINGS = ("list_of_strs_1k", "dict_str_int_5k", "json_records")
-BYTES = ("list_of_bytes_1k",)
-MIXED = ("mixed_atoms", "json_records", "nested_list_of_dicts")
-OBJECTS = ("dataclass_instances", "datetimes")
-SMALL = ("small_dict",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +69,7 @@ def idea(*touches: tuple[str, ...]) -> Callable[[Callable[[], type]], Callable[[
     """
 
     def register(make: Callable[[], type]) -> Callable[[], type]:
-        names = tuple(dict.fromkeys(name for group in touches for name in group))
-        IDEAS[make.__name__] = Idea(make.__name__, make, names)
+        IDEAS[make.__name__] = Idea(make.__name__, make, series.distinct(*touches))
         return make
 
     return register
@@ -338,54 +321,18 @@ def ascii_strings() -> type:
     return variant(save_str=edited("save_str", (encode, ascii_first)))
 
 
-def dumps(pickler: type, obj: object, protocol: int | None = None) -> bytes:
-    """Pickle an object by a pickler class.
-
-    Args:
-        pickler: The class.
-        obj: The object.
-        protocol: The pickle protocol, None for the default one.
-
-    Returns:
-        The pickle.
-    """
-    file = io.BytesIO()
-    pickler(file, protocol).dump(obj)
-    return file.getvalue()
-
-
-def differing_workloads(pickler: type, protocol: int | None = None) -> list[str]:
-    """Compare the bytes of a variant with stock's, on every workload.
+def comparison(pickler: type, protocol: int | None = None) -> series.Comparison:
+    """Compare a variant with stock.
 
     Args:
         pickler: The variant.
         protocol: The pickle protocol, None for the default one.
 
     Returns:
-        The workloads for which they differ.
+        The two ways, of which stock's bytes count.
     """
-    objects = {name: workloads.build(name) for name in workloads.WORKLOADS}
-    return [name for name, obj in objects.items() if dumps(pickler, obj, protocol) != dumps(Stock, obj, protocol)]
-
-
-def measure(pickler: type, workload: str, plan: _timing.Plan) -> list[float]:
-    """Time a variant against stock on one workload, in alternating rounds.
-
-    Args:
-        pickler: The variant.
-        workload: The workload.
-        plan: How long to measure.
-
-    Returns:
-        Time of stock / time of the variant, one figure a round, in rising order.
-    """
-    obj = workloads.build(workload)
-    pair = [
-        _timing.Contender("stock", lambda: dumps(Stock, obj)),
-        _timing.Contender("variant", lambda: dumps(pickler, obj)),
-    ]
-    seconds = _timing.measure(pair, plan)
-    return _timing.ratios(seconds["stock"], seconds["variant"])
+    stock = series.by(Stock, protocol)
+    return series.Comparison(stock, series.by(pickler, protocol), reference=stock)
 
 
 def main() -> int:
@@ -394,38 +341,17 @@ def main() -> int:
     Returns:
         The exit status: 0, or 1 if a variant writes other bytes than stock.
     """
-    parser = argparse.ArgumentParser(description="Measure each optimisation idea alone.")
-    parser.add_argument("--idea", action="append", choices=IDEAS, help="only this one; repeatable")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    parser.add_argument("--seconds", type=float, default=3.0, help="per idea and workload (3)")
-    arguments = parser.parse_args()
-    plan = dataclasses.replace(PLAN, budget_seconds=arguments.seconds)
+    arguments = series.parser("Measure each optimisation idea alone.", "idea", IDEAS).parse_args()
     status = 0
     for name in arguments.idea or IDEAS:
         chosen = IDEAS[name]
         try:
-            pickler = chosen.make()
+            pair = comparison(chosen.make())
         except LookupError as error:
             print(f"{name}: not measured: {error}")
             continue
-        different = differing_workloads(pickler)
-        if different:
-            print(f"{name}: bytes DIFFER on {', '.join(different)}; not measured")
+        if not series.show(name, chosen.make.__doc__ or "", "stock / variant", pair, chosen.touches, arguments):
             status = 1
-            continue
-        if arguments.markdown:
-            print(f"\n| `{name}` | stock / variant | middle half of the rounds |\n|---|--:|:-:|")
-        else:
-            print(f"\n{name}: {chosen.make.__doc__}")
-        row = "| {} | {:.2f} | {:.2f}-{:.2f} |" if arguments.markdown else "  {:24}{:6.2f}   {:.2f}-{:.2f}"
-        medians = []
-        for workload in chosen.touches:
-            found = measure(pickler, workload, plan)
-            quarter = len(found) // 4
-            medians.append(found[len(found) // 2])
-            print(row.format(workload, medians[-1], found[quarter], found[-1 - quarter]), flush=True)
-        mean = _timing.geometric_mean(medians) or 1.0
-        print(f"| **geometric mean** | {mean:.2f} | |" if arguments.markdown else f"  {'geometric mean':24}{mean:6.2f}")
     return status
 
 

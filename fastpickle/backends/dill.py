@@ -62,30 +62,34 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
         hooks.outside(pickler, pickler.dispatch[dict], obj)
 
 
-class Pickler(_dill.Pickler, _Base):  # type: ignore[misc]  # dill has no types
+_DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
+_dill_save = _DillPickler.save
+
+
+class Pickler(_DillPickler, _Base):  # type: ignore[misc]  # dill has no types
     """dill's Pickler on `fastpickle.Pickler`: the arguments, the bytes and the registered types of `dill.Pickler`."""
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         """Write the opcodes of `obj`, as `dill.Pickler.save` would."""
-        if _is_known and not _is_of_numpy(self, type(obj)):
+        if _is_known and not _is_of_numpy(type(obj)):
             _Base.save(self, obj, save_persistent_id)
         else:  # dill's own save() registers numpy's types when it meets them, and goes on to stock's
-            _dill.Pickler.save(self, obj, save_persistent_id)
+            _dill_save(self, obj, save_persistent_id)
 
 
-def _is_of_numpy(pickler: Any, t: type) -> bool:
+def _is_of_numpy(t: type) -> Any:
     """Tell whether dill's save() would do something of its own for an object of this type."""
     return (
         _dill.NumpyArrayType
         and t is not type
-        and t not in pickler.dispatch
+        and t not in _DillPickler.dispatch
         and (_dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t))
     )
 
 
 def _save_other(pickler: Any, plan: hooks.Plan, obj: Any, write: hooks.Write) -> None:
     """Save an object that no plan contains as dill's save() does."""
-    if _is_of_numpy(pickler, type(obj)):
+    if _is_of_numpy(type(obj)):
         pickler.save(obj)
     else:
         save_object(pickler, plan, obj, write)
@@ -133,6 +137,6 @@ def dumps(
 
 _is_known = dill.__version__ in KNOWN_VERSIONS
 if _is_known:
-    hooks.known_saves[_dill.Pickler.save] = _save_other
+    hooks.known_saves[_dill_save] = _save_other
     hooks.known_saves[Pickler.save] = _save_other
-    hooks.known_entries[_dill.save_module_dict] = _save_plain_dict
+    hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict

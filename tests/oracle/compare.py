@@ -54,6 +54,7 @@ class Run:
         self.kept: dict[str, Any] = {}
         self.pickler: Any = None
         self.file: Any = None
+        self.sizes_matter = True
 
     def record(self, name: str, obj: object, *more: object) -> None:
         """Write down that a hook was called about an object."""
@@ -118,15 +119,20 @@ def describe(obj: object) -> str:
         return type(obj).__name__
 
 
+def _same(text: str) -> str:
+    """Take out of a message what may differ: addresses, and the name of the pickler's class."""
+    return _ADDRESS.sub("0x", text).replace("'_Pickler'", "'Pickler'")
+
+
 def describe_error(exc: BaseException | None, depth: int = 3) -> tuple[object, ...] | None:
     """Say all of an exception that may be compared: type, text, arguments, notes, and the same of cause and context."""
     if exc is None:
         return None
     return (
         type(exc).__module__ + "." + type(exc).__qualname__,
-        _ADDRESS.sub("0x", str(exc)),
-        _ADDRESS.sub("0x", repr(exc.args)),
-        [_ADDRESS.sub("0x", note) for note in getattr(exc, "__notes__", ())],
+        _same(str(exc)),
+        _same(repr(exc.args)),
+        [_same(note) for note in getattr(exc, "__notes__", ())],
         exc.__suppress_context__,
         describe_error(exc.__cause__, depth - 1) if depth else None,
         describe_error(exc.__context__, depth - 1) if depth else None,
@@ -168,7 +174,8 @@ def use(
                 exc = exc.__context__
     outcome.written = run.file.getvalue()
     if isinstance(run.file, PythonFile):
-        outcome.sizes = run.file.sizes()
+        if run.sizes_matter:
+            outcome.sizes = run.file.sizes()
         run.file.close()
     pickler = run.pickler
     if pickler is not None:
@@ -184,6 +191,7 @@ def check(
     *,
     protocols: Sequence[int] = ALL,
     fails: bool | None = None,
+    case: str = "",
     **how: Any,
 ) -> None:
     """Let both implementations do the same, and compare.
@@ -193,6 +201,7 @@ def check(
         steps: given the `Run`; makes the object afresh, and dumps it with `run.pickler`.
         protocols: each is tried.
         fails: that an exception is expected (True) or not (False): a check of the test itself.
+        case: for the message.
         how: `cls`, `file`, `arguments`, as in `use`.
 
     Raises:
@@ -203,7 +212,7 @@ def check(
         got = use(ours, protocol, steps, **how)
         difference = explain(expected, got)
         if difference:
-            raise AssertionError(f"protocol {protocol}, {ours.name} is not {oracle.name}:\n{difference}")
+            raise AssertionError(f"{case}: protocol {protocol}, {ours.name} is not {oracle.name}:\n{difference}")
         if fails is not None:
             assert (expected.error is not None) is fails, f"protocol {protocol}: {expected.error}"
 

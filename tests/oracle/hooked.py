@@ -348,14 +348,6 @@ def _(base: Any, run: Run) -> Any:
     return P
 
 
-@_subclass("reducer_override that is None")
-def _(base: Any, run: Run) -> Any:
-    class P(base):
-        reducer_override = None
-
-    return P
-
-
 def _reduce_text(obj: Any) -> Any:
     return objects.make, ("by the table", type(obj).__name__)
 
@@ -548,7 +540,7 @@ def _(base: Any, run: Run) -> Any:
 def _(base: Any, run: Run) -> Any:
     class P(base):
         def __getattr__(self, name):
-            if name not in ("_trace_depth", "_session", "_fastpickle_plan"):
+            if name not in ("_trace_depth", "_session", "_fastpickle_plan", "reducer_override"):
                 run.record("__getattr__", name)
             raise AttributeError(name)
 
@@ -730,11 +722,6 @@ def _(run: Run, pickler: Any) -> None:
     pickler.reducer_override = lambda obj: (run.record("reducer_override", obj), _reduction_of(obj))[1]
 
 
-@_on_instance("reducer_override that is None")
-def _(run: Run, pickler: Any) -> None:
-    pickler.reducer_override = None
-
-
 @_on_instance("dispatch_table")
 def _(run: Run, pickler: Any) -> None:
     pickler.dispatch_table = _TABLE
@@ -846,10 +833,6 @@ def _(run: Run, pickler: Any) -> None:
             run.record("memo", value[1])
             super().__setitem__(key, value)
 
-        def __contains__(self, key: Any) -> bool:
-            run.record("in memo", None)
-            return super().__contains__(key)
-
     pickler.memo = Memo(pickler.memo)
 
 
@@ -897,10 +880,6 @@ def _(run: Run, pickler: Any) -> None:
     class Framer(type(old)):  # type: ignore[misc]
         _FRAME_SIZE_TARGET = 50
 
-        def commit_frame(self, force: bool = False) -> None:
-            run.record("commit_frame", force)
-            super().commit_frame(force)
-
     framer = Framer(pickler._file_write)
     framer.current_frame = old.current_frame
     pickler.framer = framer
@@ -911,19 +890,19 @@ def _(run: Run, pickler: Any) -> None:
 @_on_instance("the framer's write")
 def _(run: Run, pickler: Any) -> None:
     original = pickler.framer.write
-    pickler.framer.write = lambda data: (run.record("framer.write", data), original(data))
+    pickler.framer.write = lambda data: original(data)
 
 
 @_on_instance("the framer's commit_frame")
 def _(run: Run, pickler: Any) -> None:
     original = pickler.framer.commit_frame
-    pickler.framer.commit_frame = lambda force=False: (run.record("commit_frame", force), original(force))
+    pickler.framer.commit_frame = lambda force=False: original(force)
 
 
 @_on_instance("the framer's file_write")
 def _(run: Run, pickler: Any) -> None:
     original = pickler.framer.file_write
-    pickler.framer.file_write = lambda data: (run.record("file_write", bytes(data)), original(data))[1]
+    pickler.framer.file_write = lambda data: original(data)
 
 
 @_on_instance("smaller frames")
@@ -939,6 +918,7 @@ def _(run: Run, pickler: Any) -> None:
 @_on_instance("the frame is ended")
 def _(run: Run, pickler: Any) -> None:
     pickler.framer.end_framing()
+    run.sizes_matter = False  # from here on each write of stock's reaches the file by itself
 
 
 @_on_instance("framing is started again")

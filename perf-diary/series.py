@@ -1,0 +1,191 @@
+"""What the series of the diary share: two ways of pickling, checked, timed in turns, as a table.
+
+    Comparison(without, with_, reference) --differing_workloads()--> the reference's bytes on every workload?
+                                          --measure()--------------> time without / time with, once a round
+                                          --show()-----------------> one table of the diary
+
+Times are CPU times, so that other programs on the machine take nothing away from them, and a ratio
+is the median over many alternating rounds.
+
+Not for: the ideas themselves (``ideas.py``, ``ablations.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import io
+import pickle
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from fastpickle.cli import _timing, workloads
+
+Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+"""The stock pickler; Any, because the type stubs leave out most of what is overridden here."""
+
+PLAN = _timing.Plan(sample_seconds=0.005, budget_seconds=3.0, min_rounds=21, max_rounds=201)
+"""About 3 s for each row of a table."""
+
+INTS = ("list_of_ints_10k", "list_of_small_ints_10k", "dict_str_int_5k")
+FLOATS = ("list_of_floats_10k",)
+STRINGS = ("list_of_strs_1k", "dict_str_int_5k", "json_records")
+BYTES = ("list_of_bytes_1k",)
+MIXED = ("mixed_atoms", "json_records", "nested_list_of_dicts")
+OBJECTS = ("dataclass_instances", "datetimes")
+SMALL = ("small_dict",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """One way of pickling."""
+
+    dumps: Callable[[object], bytes]
+    """Gives the pickle of an object."""
+    around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
+    """Makes the context in which ``dumps`` is this way."""
+
+    def __call__(self, obj: object) -> bytes:
+        with self.around():
+            return self.dumps(obj)
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What one table compares."""
+
+    without: Way
+    """Without the idea."""
+    with_: Way
+    """With it, and with nothing else changed."""
+    reference: Way
+    """The way whose bytes both must write."""
+
+
+def by(pickler: Callable[..., Any], protocol: int | None = None) -> Way:
+    """Pickle by a pickler class.
+
+    Args:
+        pickler: The class.
+        protocol: The pickle protocol, None for the default one.
+
+    Returns:
+        The way to do so.
+    """
+
+    def dumps(obj: object) -> bytes:
+        file = io.BytesIO()
+        pickler(file, protocol).dump(obj)
+        return file.getvalue()
+
+    return Way(dumps)
+
+
+def distinct(*groups: Iterable[str]) -> tuple[str, ...]:
+    """Put groups of workloads together.
+
+    Args:
+        groups: The groups.
+
+    Returns:
+        Their workloads, each one once.
+    """
+    return tuple(dict.fromkeys(name for group in groups for name in group))
+
+
+def differing_workloads(way: Way, reference: Way) -> list[str]:
+    """Compare the bytes of two ways, on every workload.
+
+    Args:
+        way: The one.
+        reference: The other.
+
+    Returns:
+        The workloads for which they differ.
+    """
+    objects = {name: workloads.build(name) for name in workloads.WORKLOADS}
+    return [name for name, obj in objects.items() if way(obj) != reference(obj)]
+
+
+def measure(pair: Comparison, workload: str, plan: _timing.Plan) -> list[float]:
+    """Time one row of a table, in alternating rounds.
+
+    Args:
+        pair: What is compared.
+        workload: The workload.
+        plan: How long to measure.
+
+    Returns:
+        Time without / time with, one figure a round, in rising order.
+    """
+    obj = workloads.build(workload)
+    seconds = _timing.measure(
+        [
+            _timing.Contender(name, functools.partial(way.dumps, obj), way.around)
+            for name, way in (("without", pair.without), ("with", pair.with_))
+        ],
+        plan,
+    )
+    return _timing.ratios(seconds["without"], seconds["with"])
+
+
+def show(
+    name: str, about: str, heading: str, pair: Comparison, touches: Iterable[str], arguments: argparse.Namespace
+) -> bool:
+    """Check and time one idea, and print its table.
+
+    Args:
+        name: What it is called.
+        about: What it is.
+        heading: What the ratio is of.
+        pair: What is compared.
+        touches: The workloads on which it could show.
+        arguments: The command line, as ``parser`` reads it.
+
+    Returns:
+        False, and nothing is timed, if a way writes other bytes than the reference.
+    """
+    ways = [way for way in (pair.without, pair.with_) if way is not pair.reference]
+    different = distinct(*(differing_workloads(way, pair.reference) for way in ways))
+    if different:
+        print(f"{name}: bytes DIFFER on {', '.join(different)}; not measured")
+        return False
+    plan = dataclasses.replace(PLAN, budget_seconds=arguments.seconds)
+    if arguments.markdown:
+        print(f"\n| `{name}` | {heading} | middle half of the rounds |\n|---|--:|:-:|")
+    else:
+        print(f"\n{name}: {about}")
+    row = "| {} | {:.2f} | {:.2f}-{:.2f} |" if arguments.markdown else "  {:24}{:6.2f}   {:.2f}-{:.2f}"
+    medians = []
+    for workload in touches:
+        found = measure(pair, workload, plan)
+        quarter = len(found) // 4
+        medians.append(found[len(found) // 2])
+        print(row.format(workload, medians[-1], found[quarter], found[-1 - quarter]), flush=True)
+    mean = _timing.geometric_mean(medians) or 1.0
+    print(f"| **geometric mean** | {mean:.2f} | |" if arguments.markdown else f"  {'geometric mean':24}{mean:6.2f}")
+    return True
+
+
+def parser(description: str, option: str, names: Iterable[str]) -> argparse.ArgumentParser:
+    """Describe the command line of a series.
+
+    Args:
+        description: What it does.
+        option: The option that chooses an idea, without its dashes.
+        names: The ideas.
+
+    Returns:
+        The parser.
+    """
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument(f"--{option}", action="append", choices=tuple(names), help="only this one; repeatable")
+    made.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    made.add_argument("--seconds", type=float, default=PLAN.budget_seconds, help="per row of a table (3)")
+    return made
