@@ -111,7 +111,7 @@ class Children:
             _kill(process)
 
     def _run(self, job: Job) -> Result:
-        with tempfile.TemporaryDirectory(prefix="fastpickle-compat-", ignore_cleanup_errors=True) as name:
+        with tempfile.TemporaryDirectory(prefix="fpc-", ignore_cleanup_errors=True) as name:
             scratch = Path(name)
             work = self._work_folder(scratch)
             started = time.monotonic()
@@ -144,6 +144,9 @@ class Children:
         path = [str(work / entry) for entry in self._suite.path]  # joining keeps an absolute entry as it is
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
         environment["PYTHONPATH"] = os.pathsep.join([*path, str(ROOT)])
+        temporary = scratch / "t"  # tests run scripts from there, which import what lies beside; short, for sockets
+        temporary.mkdir()
+        environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary)))
         with (scratch / "output.txt").open("wb") as output:
             process = subprocess.Popen(
                 command,

@@ -206,8 +206,8 @@ def _print_mode(suite: Suite, report: ModeReport, run: _ModeRun, verbose: bool) 
     flaky = [f"{test}: {finding}" for test, finding in report.flaky.items()]
     print_names(f"{report.mode}: pass the second time, not counted as failed", flaky)
     print_names(f"{report.mode}: deselected although they pass; their rows can go", report.comparison.needless)
+    print_names(f"{report.mode}: failing, but deselected", report.comparison.deselected)
     if verbose:
-        print_names(f"{report.mode}: deselected", report.comparison.deselected)
         print_names(f"{report.mode}: failing on stock too, not counted", report.comparison.both)
 
 
