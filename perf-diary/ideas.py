@@ -24,6 +24,7 @@ experiment may ignore (a list that grows while it is pickled, say, or notes on e
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import pickle
 import struct
@@ -350,8 +351,12 @@ def main() -> int:
         except LookupError as error:
             print(f"{name}: not measured: {error}")
             continue
-        if not series.show(name, chosen.make.__doc__ or "", "stock / variant", pair, chosen.touches, arguments):
+        if not series.same_bytes(name, pair):
             status = 1
+            continue
+        heading = (name, chosen.make.__doc__ or "", "stock / variant")
+        rounds = functools.partial(series.measure, pair, seconds=arguments.seconds)
+        series.show(heading, chosen.touches, arguments.markdown, rounds)
     return status
 
 

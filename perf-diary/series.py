@@ -1,8 +1,8 @@
 """What the series of the diary share: two ways of pickling, checked, timed in turns, as a table.
 
-    Comparison(without, with_, reference) --differing_workloads()--> the reference's bytes on every workload?
-                                          --measure()--------------> time without / time with, once a round
-                                          --show()-----------------> one table of the diary
+    Comparison(without, with_, reference) --same_bytes()--> the reference's bytes on every workload?
+                                          --measure()-----> time without / time with, once a round
+    Rounds (of each workload)             --show()--------> one table of the diary
 
 Times are CPU times, so that other programs on the machine take nothing away from them, and a ratio
 is the median over many alternating rounds.
@@ -113,64 +113,72 @@ def differing_workloads(way: Way, reference: Way) -> list[str]:
     return [name for name, obj in objects.items() if way(obj) != reference(obj)]
 
 
-def measure(pair: Comparison, workload: str, plan: _timing.Plan) -> list[float]:
+Rounds = Callable[[str], list[float]]
+"""Times a workload: time without / time with, one figure a round, in rising order."""
+
+
+def measure(pair: Comparison, workload: str, seconds: float) -> list[float]:
     """Time one row of a table, in alternating rounds.
 
     Args:
         pair: What is compared.
         workload: The workload.
-        plan: How long to measure.
+        seconds: How long to measure.
 
     Returns:
         Time without / time with, one figure a round, in rising order.
     """
     obj = workloads.build(workload)
-    seconds = _timing.measure(
+    found = _timing.measure(
         [
             _timing.Contender(name, functools.partial(way.dumps, obj), way.around)
             for name, way in (("without", pair.without), ("with", pair.with_))
         ],
-        plan,
+        dataclasses.replace(PLAN, budget_seconds=seconds),
     )
-    return _timing.ratios(seconds["without"], seconds["with"])
+    return _timing.ratios(found["without"], found["with"])
 
 
-def show(
-    name: str, about: str, heading: str, pair: Comparison, touches: Iterable[str], arguments: argparse.Namespace
-) -> bool:
-    """Check and time one idea, and print its table.
+def same_bytes(name: str, pair: Comparison) -> bool:
+    """Tell, and say, whether both ways write the reference's bytes on every workload.
 
     Args:
-        name: What it is called.
-        about: What it is.
-        heading: What the ratio is of.
-        pair: What is compared.
-        touches: The workloads on which it could show.
-        arguments: The command line, as ``parser`` reads it.
+        name: What is compared.
+        pair: The ways.
 
     Returns:
-        False, and nothing is timed, if a way writes other bytes than the reference.
+        False if one of them does not, and so is not to be timed.
     """
     ways = [way for way in (pair.without, pair.with_) if way is not pair.reference]
     different = distinct(*(differing_workloads(way, pair.reference) for way in ways))
     if different:
         print(f"{name}: bytes DIFFER on {', '.join(different)}; not measured")
-        return False
-    plan = dataclasses.replace(PLAN, budget_seconds=arguments.seconds)
-    if arguments.markdown:
-        print(f"\n| `{name}` | {heading} | middle half of the rounds |\n|---|--:|:-:|")
+    return not different
+
+
+def show(heading: tuple[str, str, str], touches: Iterable[str], markdown: bool, rounds: Rounds) -> None:
+    """Time one idea, and print its table.
+
+    Args:
+        heading: What it is called, what it is, and what the ratio is of.
+        touches: The workloads on which it could show.
+        markdown: Whether the table is one for the diary.
+        rounds: Times a row.
+    """
+    name, about, ratio = heading
+    if markdown:
+        print(f"\n| `{name}` | {ratio} | middle half of the rounds |\n|---|--:|:-:|")
     else:
         print(f"\n{name}: {about}")
-    row = "| {} | {:.2f} | {:.2f}-{:.2f} |" if arguments.markdown else "  {:24}{:6.2f}   {:.2f}-{:.2f}"
+    row = "| {} | {:.2f} | {:.2f}-{:.2f} |" if markdown else "  {:24}{:6.2f}   {:.2f}-{:.2f}"
     medians = []
     for workload in touches:
-        found = measure(pair, workload, plan)
+        found = rounds(workload)
         quarter = len(found) // 4
         medians.append(found[len(found) // 2])
         print(row.format(workload, medians[-1], found[quarter], found[-1 - quarter]), flush=True)
     mean = _timing.geometric_mean(medians) or 1.0
-    print(f"| **geometric mean** | {mean:.2f} | |" if arguments.markdown else f"  {'geometric mean':24}{mean:6.2f}")
-    return True
+    print(f"| **geometric mean** | {mean:.2f} | |" if markdown else f"  {'geometric mean':24}{mean:6.2f}")
 
 
 def parser(description: str, option: str, names: Iterable[str]) -> argparse.ArgumentParser:

@@ -1,8 +1,10 @@
-"""The scripts of ``perf-diary/``: every idea writes stock's bytes, and the harness adds up."""
+"""The scripts of ``perf-diary/``: every idea and ablation writes stock's bytes, and the harness adds up."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+import fastpickle
 from fastpickle.cli import workloads
 
 DIARY = Path(__file__).resolve().parent.parent / "perf-diary"
@@ -27,13 +30,16 @@ def load(name: str) -> ModuleType:
 
 
 ideas = load("ideas")
+ablations = load("ablations")
+series = ablations.series
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4, 5])  # 1 and 3 take no other way in these methods
 @pytest.mark.parametrize("name", ideas.IDEAS)
 def test_idea_writes_the_bytes_of_stock(name: str, protocol: int) -> None:
     """No idea is timed whose bytes are others."""
-    assert ideas.differing_workloads(ideas.IDEAS[name].make(), protocol) == []
+    pair = ideas.comparison(ideas.IDEAS[name].make(), protocol)
+    assert series.differing_workloads(pair.with_, pair.reference) == []
 
 
 @pytest.mark.parametrize("name", ideas.IDEAS)
@@ -64,6 +70,85 @@ def test_ideas_as_a_command() -> None:
     done = subprocess.run([*command, "--seconds", "0.01"], capture_output=True, text=True, check=True, timeout=60)
     assert "| sets_of_ints |" in done.stdout
     assert done.stderr == ""
+
+
+class TestAblations:
+    """``ablations.py``."""
+
+    @pytest.mark.parametrize("name", ablations.ABLATIONS)
+    def test_writes_the_bytes_of_the_reference(self, name: str) -> None:
+        """Every edit finds its text in the package as it is, and changes no byte."""
+        chosen = ablations.ABLATIONS[name]
+        if chosen.use is ablations.by_dill:
+            pytest.importorskip("dill").extend(False)
+        way, reference = chosen.ways(edited=True)
+        assert series.differing_workloads(way, reference) == []
+
+    @pytest.mark.parametrize("name", ablations.ABLATIONS)
+    def test_is_described(self, name: str) -> None:
+        """Every ablation says what it is, from which side, and touches workloads that there are."""
+        chosen = ablations.ABLATIONS[name]
+        assert name == "control" or chosen.about.startswith("With:" if chosen.puts_in else "Without:")
+        assert set(chosen.touches) <= set(workloads.WORKLOADS)
+
+    @pytest.mark.parametrize("name", sorted(set(ablations.ABLATIONS) - {"control"}))
+    def test_changes_something(self, name: str) -> None:
+        """No ablation is the package under another name."""
+        assert all(old != new for _, old, new in ablations.ABLATIONS[name].edits)
+        assert ablations.ABLATIONS[name].edits
+
+    def test_edit_that_finds_nothing_is_an_error(self) -> None:
+        """A package that spells the place otherwise is not measured as if the ablation did nothing."""
+        with pytest.raises(LookupError, match="no such text"):
+            ablations.private_copy("test", ("plain", "this text is not there", ""))
+
+    def test_edit_of_several_lines(self) -> None:
+        """It is found at any indentation, and what is put there gets the same."""
+        old = """
+            if a:
+                b
+        """
+        assert ablations.replaced("x\n  if a:\n      b\ny", old, "c\nd") == "x\n  c\n  d\ny"
+        with pytest.raises(LookupError):
+            ablations.replaced("if a:\n  b", old, "c")
+
+    def test_copies_are_private(self) -> None:
+        """A copy shares no class and no table with the package, and leaves nothing on the path."""
+        path = list(sys.path)
+        copy = ablations.private_copy("test", ("hooks", "_PLANS_KEPT: Final = 64", "_PLANS_KEPT: Final = 65"))
+        assert sys.path == path
+        assert copy.Pickler is not fastpickle.Pickler
+        assert sys.modules["fastpickle_test.hooks"].savers is not fastpickle.hooks.savers
+        assert (sys.modules["fastpickle_test.hooks"]._PLANS_KEPT, fastpickle.hooks._PLANS_KEPT) == (65, 64)
+
+    def test_as_a_command(self) -> None:
+        """One ablation, a moment each: the table for the diary."""
+        command = [sys.executable, str(DIARY / "ablations.py"), "--ablation", "own_reduces", "--markdown"]
+        done = subprocess.run([*command, "--seconds", "0.01"], capture_output=True, text=True, check=True, timeout=60)
+        assert "| `own_reduces` | without / as it is |" in done.stdout
+        assert "| sets_of_ints |" in done.stdout
+        assert done.stderr == ""
+
+    def test_list(self) -> None:
+        """``--list`` names them all and measures nothing."""
+        command = [sys.executable, str(DIARY / "ablations.py"), "--list"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert [line.split()[0] for line in done.stdout.splitlines()] == list(ablations.ABLATIONS)
+
+    def test_counting_without_valgrind(self, tmp_path: Path) -> None:
+        """It is said in one line what is missing."""
+        command = [sys.executable, str(DIARY / "ablations.py"), "--ablation", "control", "--instructions"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": str(tmp_path)}
+        )
+        assert done.returncode == 2
+        assert done.stderr == "--instructions needs valgrind, which is not installed\n"
+
+    @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
+    @pytest.mark.soak
+    def test_counting(self) -> None:
+        """Instructions per dump, without what the process does besides."""
+        assert 10_000 < ablations.instructions("control", False, "small_dict") < 1_000_000
 
 
 @pytest.fixture(scope="module")

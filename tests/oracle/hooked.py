@@ -881,7 +881,8 @@ def _(run: Run, pickler: Any) -> None:
         _FRAME_SIZE_TARGET = 50
 
     framer = Framer(pickler._file_write)
-    framer.current_frame = old.current_frame
+    if old.current_frame is not None:
+        framer.start_framing()
     pickler.framer = framer
     pickler.write = framer.write
     pickler._write_large_bytes = framer.write_large_bytes

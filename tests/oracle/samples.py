@@ -88,6 +88,8 @@ VALUES: dict[str, Make] = {
 
 #: The containers' sizes at which a batch or an opcode changes.
 SIZES = (0, 1, 2, 3, 4, 5, BATCH - 1, BATCH, BATCH + 1, BATCH + 2, 2 * BATCH - 1, 2 * BATCH, 2 * BATCH + 1, 3 * BATCH + 7)
+FEW_SIZES = (0, 1, 2, 3, 4, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 1)
+FEWEST_SIZES = (0, 1, 2, 4, BATCH, BATCH + 1)
 
 
 def _memo_of(n: int) -> Any:
@@ -284,8 +286,8 @@ def names() -> Any:
         int, list, len, objects.Plain, objects.function, c, c.Inner, c.Inner.Innermost, c.method, c.Inner.method, c().method,
         c.for_class, c.without, objects.OfMetaReduced, objects.Colour, objects.Colour.RED, dict.fromkeys, [].append, "".join,
         str.upper, collections.OrderedDict, functools.partial(objects.function, 2), operator.itemgetter(1, 2), re.compile("a+"),
-        objects.Plain, objects.function, len, objects.misnamed, types.SimpleNamespace(a=1), abc.ABC,
-        type("".join), types.FunctionType,
+        objects.Plain, objects.function, len, types.SimpleNamespace(a=1), abc.ABC,
+        type(None), type,
     ]  # fmt: skip
 
 
@@ -352,7 +354,7 @@ SAMPLES: dict[str, Make] = {
     "names": names,
     "library": library,
     "subclasses": subclasses,
-    "batches": lambda: [list(range(1001)), {i: None for i in range(1001)}, set(range(1001)), [(i,) for i in range(1000)]],
+    "batches": lambda: [[*range(1001)], dict.fromkeys(range(1000)), {*range(1001)}, [()] * 1000],
     "large": lambda: ["x" * FRAME, [b"y" * (FRAME + 1), "z" * 60_000, ["w" * 6_000, (1, 2)], bytearray(FRAME)], "end"],
     "PickleBuffer": lambda: [pickle.PickleBuffer(b"abc"), pickle.PickleBuffer(bytearray(b"def"))],
 }

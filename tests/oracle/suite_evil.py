@@ -180,6 +180,8 @@ class EvilSuite(Suite):
         for place, make in PLACES.items():
 
             def steps(run: Run) -> None:
+                # A dump inside ends the frames; from then on each write of stock's reaches the file by itself.
+                run.sizes_matter = "dump" not in use and "__init__" not in use
                 run.pickler.dump(make(objects.Acting(lambda: _USES[use](run.pickler), 550), small()))
 
             self.check(steps, protocols=self.some(place, use), case=place)
@@ -254,7 +256,7 @@ class EvilSuite(Suite):
                     if n < 10:
                         self.check_object([0, {"deep": (1, obj)}], fails=True, protocols=self.some(n, at, kind, n=1))
 
-    @pytest.mark.parametrize("n", [1, 2, 3, 4, 998, 999, 1000, 1001, 1002, 1999, 2000, 2001])
+    @pytest.mark.parametrize("n", [1, 2, 3, 4, 999, 1000, 1001, 1002, 2000, 2001])
     def test_list_changed(self, n: int) -> None:
         """A list that grows, shrinks or changes while its items are saved."""
         changes: list[Callable[[list[Any]], Any]] = [
@@ -279,7 +281,7 @@ class EvilSuite(Suite):
 
                     self.check_made(make, protocols=self.some(n, k, at))
 
-    @pytest.mark.parametrize("n", [1, 2, 3, 998, 999, 1000, 1001, 1002, 1999, 2000, 2001])
+    @pytest.mark.parametrize("n", [1, 2, 3, 999, 1000, 1001, 1002, 2000])
     def test_dict_changed(self, n: int) -> None:
         """A dict whose size, keys or values change while its items are saved."""
 
@@ -369,13 +371,13 @@ class EvilSuite(Suite):
     @pytest.mark.parametrize("change", hooked.ON_INSTANCE)
     def test_iterator_changes_pickler(self, change: str) -> None:
         """An iterator changes the pickler between two items."""
-        for at in (0, 1, 999, 1000):
+        for at in (0, 999, 1000):
 
             def items(run: Run) -> Iterator[Any]:
                 for i in range(1003):
                     if i == at:
                         hooked.ON_INSTANCE[change](run, run.pickler)
-                    yield (i, [i, "text"])
+                    yield (i, [i] if i % 100 == 0 or i > 998 else i)
 
             def steps(run: Run) -> None:
                 run.pickler.dump([objects.Reduced(lambda self: (list, (), {"s": [1]}, items(run))), [3, "text"]])

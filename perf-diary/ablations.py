@@ -1,0 +1,634 @@
+"""Each optimisation of the package alone, in place: fastpickle as it is against fastpickle without it.
+
+    fastpickle/*.py --private_copy()----------> as it is --+--> without / with
+    fastpickle/*.py --private_copy(*edits)----> ablated  --+
+
+An ablation is an edit of the text of the package's own modules. Both sides are private copies of the
+package under names of their own, so the one that is imported stays as it is. An edit that finds
+nothing is an error of this file. How times are taken is said in ``series.py``; here the rounds of a row
+come from three processes, since one can be off as a whole: because it chose the length of its samples
+while the machine was busy, or because a class was changed too often in it (CPython 3.13 stops caching
+the attributes of a class that was changed about a thousand times, and each ``patched()`` changes one).
+
+Most ablations take away something that is there; the ratio is the time without it / the time with
+it. Some put something in that was rejected, or is forbidden; there, *with* is with that. Above 1 the
+thing pays, either way. Before anything is timed, both sides must write the reference's bytes on every
+workload. The ablation ``control`` changes nothing.
+
+    python perf-diary/ablations.py                              all ablations
+    python perf-diary/ablations.py --list                       what there is
+    python perf-diary/ablations.py --ablation one_loop          one
+    python perf-diary/ablations.py --markdown                   for the diary
+    python perf-diary/ablations.py --ablation one_opening_write --workload deep_list --instructions
+
+The last one counts the instructions of a dump with valgrind instead of timing it, for where the noise
+hides the answer: they say nothing of caches and branches, but the same run gives the same number.
+
+Not for: what the package could do besides. Ideas on their own are in ``ideas.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import series
+from series import BYTES, FLOATS, INTS, MIXED, OBJECTS, SMALL, STRINGS, workloads
+
+PACKAGE = Path(__file__).resolve().parent.parent / "fastpickle"
+"""What the copies are made of."""
+
+Edit = tuple[str, str, str]
+"""Module, the text to find, and the text to put there; of several lines at any depth of indentation."""
+
+DEEP = ("deep_list",)
+TUPLES = ("list_of_tuples_1k",)
+SETS = ("sets_of_ints",)
+SHARED = ("shared_strings",)
+
+
+# What a copy of the package is used for.  Each gives a way of pickling by the copy, and the reference for its bytes.
+
+
+def by_pickler(package: ModuleType, protocol: int | None) -> tuple[series.Way, series.Way]:
+    """Pickle by the copy's own ``Pickler``."""
+    return series.by(package.Pickler, protocol), series.by(series.Stock, protocol)
+
+
+def by_hooked(package: ModuleType, protocol: int | None) -> tuple[series.Way, series.Way]:
+    """Pickle by a subclass with a ``persistent_id``, which must see every object."""
+
+    def hooked(base: Any) -> type:
+        return type("Hooked", (base,), {"persistent_id": lambda self, obj: None})
+
+    return series.by(hooked(package.Pickler), protocol), series.by(hooked(series.Stock), protocol)
+
+
+def by_dill(package: ModuleType, protocol: int | None) -> tuple[series.Way, series.Way]:
+    """Pickle by ``dill.dumps`` inside the copy's ``patched()``."""
+    dumps = importlib.import_module("dill").dumps
+    return series.Way(dumps, package.patched), series.Way(dumps)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ablation:
+    """One thing taken away, or put in."""
+
+    name: str
+    """What it is called in the diary."""
+    edits: tuple[Edit, ...]
+    """What is changed."""
+    about: str
+    """What it is."""
+    touches: tuple[str, ...]
+    """The workloads on which it could show."""
+    puts_in: bool = False
+    """The edits put the thing in, instead of taking it away."""
+    protocol: int | None = None
+    """The pickle protocol, None for the default one."""
+    use: Callable[[ModuleType, int | None], tuple[series.Way, series.Way]] = by_pickler
+    """What the copies are used for."""
+
+    @property
+    def heading(self) -> str:
+        """What the ratio is of."""
+        return "as it is / with" if self.puts_in else "without / as it is"
+
+    def ways(self, edited: bool) -> tuple[series.Way, series.Way]:
+        """Make a copy.
+
+        Args:
+            edited: Whether it is the edited one, or the package as it is.
+
+        Returns:
+            The way to pickle by it, and the reference.
+
+        Raises:
+            LookupError: If an edit does not find its text.
+            ImportError: If a library that is needed is not installed.
+        """
+        name, edits = (self.name, self.edits) if edited else ("as_it_is", ())
+        return self.use(private_copy(name, *edits, needs_dill=self.use is by_dill), self.protocol)
+
+    def comparison(self) -> series.Comparison:
+        """Compare the package with the thing and without it; raises what ``ways`` raises."""
+        (as_it_is, reference), (changed, _) = self.ways(edited=False), self.ways(edited=True)
+        without, with_ = (as_it_is, changed) if self.puts_in else (changed, as_it_is)
+        return series.Comparison(without, with_, reference)
+
+
+ABLATIONS: dict[str, Ablation] = {}
+"""Name -> ablation, filled by ``ablation``."""
+
+
+def ablation(*touches: tuple[str, ...], **how: Any) -> Callable[[Callable[[], tuple[Edit, ...]]], None]:
+    """Register what the decorated function gives as an ablation of the function's name and docstring.
+
+    Args:
+        touches: Groups of workloads on which it is measured.
+        how: ``puts_in``, ``protocol`` and ``use`` of ``Ablation``.
+
+    Returns:
+        The decorator.
+    """
+
+    def register(edits: Callable[[], tuple[Edit, ...]]) -> None:
+        name = edits.__name__
+        ABLATIONS[name] = Ablation(name, edits(), edits.__doc__ or "", series.distinct(*touches), **how)
+
+    return register
+
+
+def replaced(source: str, old: str, new: str) -> str:
+    """Replace every occurrence of a text.
+
+    Args:
+        source: Where.
+        old: What to find. Of several lines, their common indentation does not count.
+        new: What to put there; indented as the text that was found.
+
+    Returns:
+        The changed source.
+
+    Raises:
+        LookupError: If it is not there.
+    """
+    if "\n" in old:
+        lines = textwrap.dedent(old).strip("\n").splitlines()
+        pattern = r"^( *)" + r"\n\1".join(map(re.escape, lines)) + "$"
+        put = textwrap.dedent(new).strip("\n")
+        changed, count = re.subn(pattern, lambda match: textwrap.indent(put, match[1]), source, flags=re.MULTILINE)
+    else:
+        changed, count = source.replace(old, new), source.count(old)
+    if not count:
+        raise LookupError(f"the package has no such text any more: {old.strip()}")
+    return changed
+
+
+def private_copy(name: str, *edits: Edit, needs_dill: bool = False) -> ModuleType:
+    """Import a copy of the package under another name.
+
+    Args:
+        name: The end of its name.
+        edits: What is changed in it.
+        needs_dill: Whether it has to know dill.
+
+    Returns:
+        The copy.
+
+    Raises:
+        LookupError: If an edit does not find its text.
+        ImportError: If dill is needed and not installed.
+    """
+    name = f"fastpickle_{name}"
+    for loaded in [module for module in sys.modules if module.partition(".")[0] == name]:
+        del sys.modules[loaded]
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, name)
+        shutil.copytree(PACKAGE, root, ignore=shutil.ignore_patterns("cli", "__pycache__"))
+        for module, old, new in (("hooks", '"fastpickle.backends.', f'"{name}.backends.'), *edits):
+            path = root / f"{module}.py"
+            path.write_text(replaced(path.read_text(encoding="utf-8"), old, new), encoding="utf-8")
+        sys.path.insert(0, folder)
+        importlib.invalidate_caches()
+        try:
+            package = importlib.import_module(name)
+            if needs_dill:
+                importlib.import_module(f"{name}.backends.dill")
+                sys.modules["dill"].extend(False)  # what its import writes into stock's table must not touch the others
+        finally:
+            sys.path.remove(folder)
+    return package
+
+
+@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL)
+def control() -> tuple[Edit, ...]:
+    """Nothing changed: what it shows beside 1.00 is noise."""
+    return ()
+
+
+# Taken away.
+
+
+@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL)
+def one_loop() -> tuple[Edit, ...]:
+    """Without: what the loop does for an object is a function, called for each one."""
+    new = """\
+def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
+    for x in objs:
+        if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
+            return save_rest(pickler, plan, chain((x,), objs))
+        _save_one(pickler, plan, iter((x,)))
+    frame = pickler.framer.current_frame
+    return pickler.framer.file_write if frame is None else frame.write
+
+
+def _save_one(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:"""
+    return (("plain", "def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:", new),)
+
+
+@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL)
+def loop_without_save() -> tuple[Edit, ...]:
+    """Without: the items of a container, and the parts of a reduce, go through save() one by one."""
+    unsaved = "save_all(pickler, plan, unsaved)"
+    either = "(save_all if holds(pickler, plan) else save_rest)"
+    return (
+        ("plain", unsaved, "save_rest(pickler, plan, unsaved)"),
+        ("plain", either, "save_rest"),
+        ("plain", "write = save_all(pickler, plan, iter(obj))", "write = save_rest(pickler, plan, iter(obj))"),
+        ("reduce", unsaved, "save_rest(pickler, plan, unsaved)"),
+        ("reduce", either, "save_rest"),
+    )
+
+
+@ablation(STRINGS, TUPLES, DEEP, SMALL)
+def default_encode() -> tuple[Edit, ...]:
+    """Without: strings are always encoded by encode("utf-8", "surrogatepass")."""
+    old = """
+        try:
+            encoded = x.encode()  # half the time of encode("utf-8", "surrogatepass")
+        except UnicodeEncodeError:
+            encoded = x.encode("utf-8", "surrogatepass")
+    """
+    return (("plain", old, 'encoded = x.encode("utf-8", "surrogatepass")'),)
+
+
+@ablation(MIXED, DEEP, SMALL)
+def one_opening_write() -> tuple[Edit, ...]:
+    """Without: EMPTY_LIST or EMPTY_DICT, MEMOIZE and MARK are three writes."""
+    three = """
+        write(put(plan.proto, i))
+        if n == 0:
+            pass
+        elif n < _BATCHSIZE:
+            if n > 1:
+                write(MARK)
+    """
+    one = """
+        if n == 0:
+            write(opening)
+        elif n < _BATCHSIZE:
+            write(opening + MARK if n > 1 else opening)
+    """
+    return (
+        ("plain", "opening = _EMPTY_LIST if plan.proto >= 4 else EMPTY_LIST + put(plan.proto, i)", "write(EMPTY_LIST)"),
+        ("plain", "opening = _EMPTY_DICT if plan.proto >= 4 else EMPTY_DICT + put(plan.proto, i)", "write(EMPTY_DICT)"),
+        ("plain", one, three),
+        ("plain", "    else:\n        write(opening)", "    else:"),
+    )
+
+
+@ablation(MIXED, DEEP, SMALL)
+def small_containers() -> tuple[Edit, ...]:
+    """Without: lists and dicts of less than a batch take the way of the long ones."""
+    return (("plain", "elif n < _BATCHSIZE:", "elif False:"),)
+
+
+@ablation(("dict_str_int_5k", "dict_1000_entries"), MIXED, SMALL)
+def flat_dict_batches() -> tuple[Edit, ...]:
+    """Without: a dict is saved pair by pair, not as a batch of keys and values in turn."""
+    pair_by_pair = """
+        try:
+            for batch in {pairs}:
+                unsaved = iter(batch)
+                write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
+        except BaseException as exc:
+            _note_item(exc, obj, batch, unsaved)
+    """
+    small = """
+        batch = [*chain.from_iterable(obj.items())]
+        unsaved = iter(batch)
+        try:
+            write = save_all(pickler, plan, unsaved)
+        except BaseException as exc:
+            _note_item(exc, obj, batch, unsaved)
+    """
+    large = """
+        unsaved = iter(batch)
+        try:
+            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
+        except BaseException as exc:
+            _note_item(exc, obj, batch, unsaved)
+    """
+    return (
+        ("plain", small, pair_by_pair.format(pairs="[*obj.items()]")),
+        ("plain", large, pair_by_pair.format(pairs="pairs")),
+        (
+            "plain",
+            "while batch := list(islice(items, 2 * _BATCHSIZE)):",
+            "while pairs := list(islice(items, _BATCHSIZE)):",
+        ),
+        ("plain", "        n = len(batch)\n        if n > 2:", "        n = len(pairs)\n        if n > 1:"),
+        ("plain", "SETITEMS if n > 2 else SETITEM", "SETITEMS if n > 1 else SETITEM"),
+        ("plain", "if n < 2 * _BATCHSIZE:", "if n < _BATCHSIZE:"),
+        ("plain", "plan, chain.from_iterable(obj.items())", "plan, iter(obj.items())"),
+        ("reduce", "chain.from_iterable(dictitems)", "dictitems"),
+    )
+
+
+@ablation(TUPLES, DEEP, OBJECTS)
+def memoized_tuples() -> tuple[Edit, ...]:
+    """Without: TUPLE1 to TUPLE3 with its MEMOIZE is put together each time, not looked up."""
+    return (("plain", "if short and proto >= 4:", "if False:"),)
+
+
+@ablation(SETS)
+def set_saver() -> tuple[Edit, ...]:
+    """Without: sets are saved by stock's function, their items by save()."""
+    return (
+        ("plain", "hooks.savers[set] = 4, _save_set", "hooks.savers[set] = 4, None"),
+        ("reduce", "own = OWN_REDUCES.get(id(entry))", "own = OWN_REDUCES.get(id(entry)) if plan.proto < 4 else None"),
+    )
+
+
+@ablation(OBJECTS)
+def usual_form() -> tuple[Edit, ...]:
+    """Without: what a reduce gives is handed to stock's save_reduce()."""
+    return (("reduce", "form = usual_form(plan, obj, rv) if plan else None", "form = None"),)
+
+
+@ablation(OBJECTS)
+def known_c_reduces() -> tuple[Edit, ...]:
+    """Without: the plan is settled after every reduce, the interpreter's own ones too."""
+    return (("reduce", "if not is_nobodys(reduce, t):", "if True:"),)
+
+
+@ablation(SETS, BYTES, protocol=2)
+def own_reduces() -> tuple[Edit, ...]:
+    """Without: sets and bytes at protocols that have no opcode for them are saved by stock's functions; protocol 2."""
+    return (("reduce", "own = OWN_REDUCES.get(id(entry))", "own = None"),)
+
+
+@ablation(("list_of_small_ints_10k",), SHARED, STRINGS, BYTES, MIXED, SMALL)
+def one_byte_tables() -> tuple[Edit, ...]:
+    """Without: opcodes with an argument of one byte are packed each time, by a struct compiled once."""
+    looked_up = ("BINGET[i]", "BININT1[x]", "SHORT_BINUNICODE[n]", "SHORT_BINBYTES[n]")
+    packed = tuple(("plain", text, f"pack_byte({text[:-3]}, {text[-2]})") for text in looked_up)
+    return (
+        ("opcodes", "return tuple(opcode + bytes((n,)) for n in range(256))", "return opcode"),
+        ("opcodes", "pack_binint2: Final", 'pack_byte: Final = Struct("<cB").pack\npack_binint2: Final'),
+        ("plain", "    pack_binbytes,", "    pack_binbytes, pack_byte,"),
+        *packed,
+    )
+
+
+@ablation(INTS, FLOATS, MIXED)
+def compiled_structs() -> tuple[Edit, ...]:
+    """Without: ints and floats are packed by pack(format), and the opcode put before, as in stock."""
+    return (
+        ("plain", "pack_binint2(BININT2, x)", 'BININT2 + pack("<H", x)'),
+        ("plain", "pack_binint(BININT, x)", 'BININT + pack("<i", x)'),
+        ("plain", "pack_binfloat(BINFLOAT, x)", 'BINFLOAT + pack(">d", x)'),
+    )
+
+
+@ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
+def atoms_beside_hooks() -> tuple[Edit, ...]:
+    """Without: in a pickler with a hook for every object, ints, floats and strings go through dispatch."""
+    return (
+        ("pickler", "if entry is _stock_save_long and self.bin and", "if False and"),
+        ("pickler", "if entry is _stock_save_float and self.bin:", "if False:"),
+        ("pickler", "if entry is _stock_save_str and self.proto >= 4 and", "if False and"),
+    )
+
+
+@ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
+def frame_check_beside_hooks() -> tuple[Edit, ...]:
+    """Without: a pickler with a hook for every object calls commit_frame() for each one, too."""
+    return (("pickler", "if type(framer) is _KnownFramer:", "if False:"),)
+
+
+# Taken away, for dill.
+
+
+@ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, SMALL, use=by_dill)
+def known_dill_save() -> tuple[Edit, ...]:
+    """Without: dill's save() is called for every object, as any override of save() is."""
+    return (("backends/dill", "hooks.known_saves[_dill_save] = _save_other", "pass"),)
+
+
+@ablation(OBJECTS, use=by_dill)
+def known_dill_save_of_objects() -> tuple[Edit, ...]:
+    """Without: dill's save() is called for the objects that are no plain data."""
+    return (("backends/dill", "known_saves[_dill_save] = _save_other", "known_saves[_dill_save] = hooks.by_save"),)
+
+
+@ablation(("dict_str_int_5k", "json_records", "nested_list_of_dicts"), OBJECTS, SMALL, use=by_dill)
+def known_dill_dict() -> tuple[Edit, ...]:
+    """Without: every dict is saved by dill's own function, which compares it with that of `__main__`."""
+    return (("backends/dill", "hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict", "pass"),)
+
+
+# Put in, and rejected.
+
+
+@ablation(INTS, FLOATS, STRINGS, BYTES, MIXED, DEEP, SMALL, puts_in=True)
+def local_byte_count() -> tuple[Edit, ...]:
+    """With: the room left in the frame is counted in a local, and tell() asked when it may be used up."""
+    # What is subtracted is at least what was written, so the frame is never fuller than the count says.
+    edits = {
+        "proto = plan.proto\nfor x in objs:": "proto = plan.proto\nroom = 0\nfor x in objs:",
+        "if tell() >= target:": "if room <= 0 and (room := target - tell()) <= 0:",
+        "else pack_long_binget(LONG_BINGET, i))": "else pack_long_binget(LONG_BINGET, i)); room -= 5",
+        "memo[key] = i, x\ncontinue": "memo[key] = i, x\nroom -= n + 10\ncontinue",
+        "    write(_long(proto, x))\ncontinue": "    write(_long(proto, x))\n    room = 0\nroom -= 5\ncontinue",
+        "write(NONE)": "write(NONE); room -= 1",
+        "write(pack_binfloat(BINFLOAT, x))": "write(pack_binfloat(BINFLOAT, x)); room -= 9",
+        "    write(TRUE if x else FALSE)\ncontinue": "    write(TRUE if x else FALSE)\nroom -= 4\ncontinue",
+        "new_frame = framer.current_frame": "new_frame = framer.current_frame; room = 0",
+    }
+    return tuple(("plain", old, new) for old, new in edits.items())
+
+
+# Put in, and forbidden: what exactness costs.
+
+
+@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL, puts_in=True)
+def no_memo_check_for_atoms() -> tuple[Edit, ...]:
+    """With: None, bool, int and float are not looked up in the memo; one that somebody put there is not fetched."""
+    fetched = """
+        key = id(x)
+        if key in memo:
+            i = memo[key][0]
+            write(BINGET[i] if 0 <= i <= 255 else pack_long_binget(LONG_BINGET, i))
+            continue
+        t = type(x)
+        if t is str:
+            try:
+    """
+    fetched_if_str = """
+        t = type(x)
+        if t is str:
+            key = id(x)
+            if key in memo:
+                i = memo[key][0]
+                write(BINGET[i] if 0 <= i <= 255 else pack_long_binget(LONG_BINGET, i))
+                continue
+            try:
+    """
+    fetched_if_no_atom = """
+        elif (key := id(x)) in memo:
+            i = memo[key][0]
+            write(BINGET[i] if 0 <= i <= 255 else pack_long_binget(LONG_BINGET, i))
+            continue
+        elif t is bytes and proto >= 3:
+            n = len(x)
+    """
+    return (
+        ("plain", fetched, fetched_if_str),
+        ("plain", "elif t is bytes and proto >= 3:\n    n = len(x)", fetched_if_no_atom),
+    )
+
+
+@ablation(OBJECTS, puts_in=True)
+def no_settling() -> tuple[Edit, ...]:
+    """With: a reduce is taken to have changed nothing; a hook that it sets is not seen."""
+    settling = """
+        if not is_nobodys(reduce, t):
+            plan = pickler.__dict__["_fastpickle_plan"] = settle(pickler, pickler._fastpickle_plan.in_doubt)
+    """
+    return (("reduce", settling, ""),)
+
+
+PROCESSES = 3
+"""How many processes time a row; what one of them does for the whole of its life is outvoted."""
+
+
+def rounds(name: str, workload: str, seconds: float) -> list[float]:
+    """Time one row of a table, in processes of its own.
+
+    Args:
+        name: The ablation.
+        workload: The workload.
+        seconds: How long to measure, in all processes together.
+
+    Returns:
+        The ratios of the rounds of all of them, in rising order.
+    """
+    command = [sys.executable, __file__, "--ablation", name, "--workload", workload]
+    command += ["--rounds", "--seconds", str(seconds / PROCESSES)]
+    found: list[float] = []
+    for _ in range(PROCESSES):
+        found += json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return sorted(found)
+
+
+class NotCounted(Exception):
+    """The instructions could not be counted; the message says why in one line."""
+
+
+CALLS = (10, 20)
+"""Dumps of the two runs whose difference is counted: what both do besides falls out."""
+
+
+def instructions(name: str, edited: bool, workload: str) -> int:
+    """Count the instructions of one dump.
+
+    Args:
+        name: The ablation.
+        edited: Whether the edited package is run, or the package as it is.
+        workload: The workload.
+
+    Returns:
+        Instructions per dump.
+
+    Raises:
+        NotCounted: If there is no valgrind, or it fails.
+    """
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise NotCounted("--instructions needs valgrind, which is not installed")
+    counted = []
+    for calls in CALLS:
+        command = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
+        command += ["--ablation", name, "--workload", workload, "--run", "edited" if edited else "as_it_is", str(calls)]
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        found = re.search(r"Collected : (\d+)", ended.stderr)
+        if ended.returncode != 0 or found is None:
+            raise NotCounted(f"valgrind failed: {(ended.stderr.strip().splitlines() or ['no output'])[-1]}")
+        counted.append(int(found[1]))
+    return (counted[1] - counted[0]) // (CALLS[1] - CALLS[0])
+
+
+def show_instructions(chosen: Ablation, touches: tuple[str, ...], markdown: bool) -> None:
+    """Print the table of the instructions of one ablation; raises what ``instructions`` raises."""
+    if markdown:
+        print(f"\n| `{chosen.name}`, instructions | as it is | {'with' if chosen.puts_in else 'without'} | change |")
+        print("|---|--:|--:|--:|")
+    else:
+        print(f"\n{chosen.name}: {chosen.about}")
+    row = "| {} | {:,} | {:,} | {:+.1f} % |" if markdown else "  {:24}{:13,}{:13,}{:+7.1f} %"
+    for workload in touches:
+        as_it_is, edited = (instructions(chosen.name, side, workload) for side in (False, True))
+        print(row.format(workload, as_it_is, edited, 100 * (edited / as_it_is - 1)), flush=True)
+
+
+def main() -> int:
+    """Check and time the ablations asked for, or count their instructions.
+
+    Returns:
+        The exit status: 0, 1 if other bytes are written than the reference, 2 if nothing could be counted.
+    """
+    parser = series.parser("Measure each optimisation of the package in place.", "ablation", ABLATIONS)
+    parser.add_argument("--workload", action="append", choices=workloads.WORKLOADS, help="only this one; repeatable")
+    parser.add_argument("--list", action="store_true", help="print the ablations and end")
+    parser.add_argument("--instructions", action="store_true", help="count with valgrind instead of timing")
+    parser.add_argument("--rounds", action="store_true", help=argparse.SUPPRESS)  # what rounds() runs
+    parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)  # what instructions() runs: side, dumps
+    arguments = parser.parse_args()
+    status = 0
+    for name in arguments.ablation or ABLATIONS:
+        chosen = ABLATIONS[name]
+        touches = tuple(arguments.workload or chosen.touches)
+        if arguments.list:
+            print(f"{name:28}{chosen.about}")
+        elif arguments.run:
+            side, calls = arguments.run
+            way, _ = chosen.ways(edited=side == "edited")
+            obj = workloads.build(touches[0])
+            with way.around():
+                for _ in range(int(calls)):
+                    way.dumps(obj)
+        elif arguments.rounds:
+            print(json.dumps(series.measure(chosen.comparison(), touches[0], arguments.seconds)))
+        elif arguments.instructions:
+            try:
+                show_instructions(chosen, touches, arguments.markdown)
+            except NotCounted as error:
+                print(error, file=sys.stderr)
+                return 2
+        else:
+            try:
+                pair = chosen.comparison()
+            except (LookupError, ImportError) as error:
+                print(f"{name}: not measured: {error}")
+                continue
+            if not series.same_bytes(name, pair):
+                status = 1
+                continue
+            heading = (name, chosen.about, chosen.heading)
+            series.show(
+                heading, touches, arguments.markdown, functools.partial(rounds, name, seconds=arguments.seconds)
+            )
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,470 @@
+"""dill: under fastpickle.patched(), and on fastpickle.backends.dill, against stock dill."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import fastpickle
+from oracle import objects, samples, strategies
+from oracle.compare import ALL, Implementation, Run, describe_error, explain, use
+from oracle.suite_evil import EvilSuite
+from oracle.suite_hooks import HookSuite
+from oracle.suite_values import Suite, ValueSuite
+
+dill = pytest.importorskip("dill", reason="dill is not installed")
+backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
+
+# The import above edits the dispatch table of pickle._Pickler; what is not of dill is to be tested without.
+dill.extend(False)
+
+
+class Dill:
+    dill_edits = True
+    breadth = 1
+
+
+class Installed(Dill):
+    oracle = Implementation("dill.Pickler", dill.Pickler)
+    ours = Implementation("dill.Pickler, installed", dill.Pickler, fastpickle.patched)
+
+
+class Backend(Dill):
+    oracle = Implementation("dill.Pickler", dill.Pickler)
+    ours = Implementation("fastpickle.backends.dill.Pickler", backend.Pickler)
+
+
+class BackendInstalled(Dill):
+    oracle = Implementation("dill.Pickler", dill.Pickler)
+    ours = Implementation("fastpickle.backends.dill.Pickler, installed", backend.Pickler, fastpickle.patched)
+
+
+class Pickler(Dill):
+    """fastpickle.Pickler and pickle._Pickler have dill's entries in their table now, and must still be equal."""
+
+    oracle = Implementation("pickle._Pickler with dill's entries", fastpickle.__getattr__("_Pickler"))
+    ours = Implementation("fastpickle.Pickler with dill's entries", fastpickle.Pickler)
+
+
+def make_closure(n: int) -> Callable[[], Any]:
+    """Return a closure that calls itself."""
+    data = [1, "text", n]
+
+    def inner(k: int = n) -> Any:
+        return inner(k - 1) if k else data
+
+    return inner
+
+
+def make_class() -> type:
+    """Return a class that can only be pickled by value."""
+
+    class Local:
+        attribute = [1, 2]
+
+        def __init__(self, x: Any = None) -> None:
+            self.x = x
+
+        def method(self) -> Any:
+            return type(self)(self.x)
+
+        @property
+        def half(self) -> float:
+            return 0.5
+
+        @staticmethod
+        def without() -> int:
+            return 1
+
+        @classmethod
+        def of_class(cls) -> Any:
+            return cls
+
+    return Local
+
+
+#: What only dill can pickle.
+BY_VALUE: dict[str, Callable[[], Any]] = {
+    "lambda": lambda: lambda x, y=[1, 2], *, z=3: (x, y, z),
+    "closure": lambda: make_closure(3),
+    "two of one closure": lambda: (lambda f: [f, f, {"f": f}])(make_closure(2)),
+    "local class": make_class,
+    "instance of a local class": lambda: (lambda c: [c([1]), c("text"), c, c(c)])(make_class()),
+    "many of a local class": lambda: (lambda c: [c(i) for i in range(1001)])(make_class()),
+    "function with attributes": lambda: _with_attributes(),
+    "modules": lambda: [sys, subprocess, objects],
+    "code": lambda: make_closure.__code__,
+    "cell": lambda: make_closure(1).__closure__,
+    "generator function": lambda: _generator,
+    "partial, slices and methods": lambda: [slice(1, 2), objects.Plain().__init__, [].append, {}.keys(), {1: 2}.items(), range(3)],
+    "types": lambda: [type(None), type(...), type(lambda: 1), type(sys), type, object, int, objects.Plain, memoryview],
+    "a proxy": lambda: objects.Plain.__dict__,
+    "an io object": lambda: io.StringIO("text"),
+    "a logger": lambda: logging.getLogger("oracle"),
+    "sys.__dict__": lambda: [sys.__dict__, {"a": sys.__dict__}],
+    "a module's __dict__": lambda: [objects.__dict__, textwrap.__dict__, 1],
+    "__main__.__dict__": lambda: [sys.modules["__main__"].__dict__, 5],
+    "a dict equal to __main__'s": lambda: [dict(sys.modules["__main__"].__dict__)],
+    "a dict with a module's name": lambda: [{"__name__": "sys"}, {"__name__": "no such"}, {"__name__": 5}, {"__name__": []}, {1: 2}],
+    "dicts of all sizes": lambda: [dict.fromkeys(range(n), n) for n in range(40)],
+    "a decorated function": lambda: __import__("functools").wraps(make_class)(lambda: 1),
+    "an exception": lambda: ValueError(1, [2]),
+    "numpy": lambda: _numpy_objects(),
+}
+
+
+def _with_attributes() -> Any:
+    def function(x: int = 1) -> int:
+        return x
+
+    function.attribute = [1, {"a": function}]  # type: ignore[attr-defined]
+    return function
+
+
+def _generator() -> Iterator[int]:
+    yield 1
+
+
+def _numpy_objects() -> Any:
+    numpy = pytest.importorskip("numpy", reason="numpy is not installed")
+    return [numpy.arange(5), numpy.float64(1.5), numpy.dtype("int32"), numpy.add, [numpy.ones((3, 3))]]
+
+
+SETTINGS = ({}, {"byref": True}, {"recurse": True}, {"byref": True, "recurse": True}, {"fmode": dill.CONTENTS_FMODE})
+
+
+def outcome(dumps: Callable[..., bytes], *args: Any, **kwargs: Any) -> object:
+    """Return the bytes, or describe the exception."""
+    try:
+        return dumps(*args, **kwargs)
+    except RecursionError:
+        pytest.skip("what the oracle cannot write, ours may (see oracle.allowed)")
+    except Exception as exc:
+        return describe_error(exc)
+
+
+class DillSuite(Suite):
+    """What only dill has."""
+
+    @pytest.mark.parametrize("name", BY_VALUE)
+    def test_by_value(self, name: str) -> None:
+        """Functions, classes, modules and dicts of modules, by all settings."""
+        for settings in SETTINGS:
+            obj = BY_VALUE[name]()
+            how = {"arguments": settings, "case": str(settings)}
+            self.check_object(obj, protocols=self.some(name, settings), **how)
+            self.check_object([1, {"a": (obj, "text")}, obj], protocols=self.some(name, settings, n=1), **how)
+
+    @pytest.mark.parametrize("name", ["nested", "shared", "instances", "names", "cyclic dict"])
+    def test_settings(self, name: str) -> None:
+        """Plain data by all settings."""
+        for settings in SETTINGS:
+            self.check_made(samples.SAMPLES[name], arguments=settings, protocols=self.some(name, settings))
+
+    @pytest.mark.parametrize("name", ["nested", "instances", "closure", "local class", "sys.__dict__", "dicts of all sizes"])
+    def test_trace(self, name: str) -> None:
+        """With a trace the bytes are the same, and so is the trace."""
+        make = samples.SAMPLES.get(name) or BY_VALUE[name]
+        obj = make()
+        logger = logging.getLogger("dill")
+        for protocol in (2, 4):
+            seen = []
+            for implementation in (self.oracle, self.ours):
+                stream = io.StringIO()
+                handler = logging.StreamHandler(stream)
+                for old in [*logger.handlers]:
+                    logger.removeHandler(old)
+                logger.addHandler(handler)
+                dill.detect.trace(True)
+                try:
+                    result = use(implementation, protocol, lambda run: run.pickler.dump(obj))
+                finally:
+                    dill.detect.trace(False)
+                    logger.removeHandler(handler)
+                    logger.addHandler(old)
+                seen.append((result, re.sub("0x[0-9a-f]+", "0x", stream.getvalue())))
+            assert not explain(seen[0][0], seen[1][0])
+            assert seen[0][1] == seen[1][1]
+
+    def test_registered(self) -> None:
+        """A type is registered with dill, also a builtin one, and taken out again."""
+        for t in (list, dict, int, str, objects.Plain, complex):
+            old = dill.Pickler.dispatch.get(t)
+
+            @dill.register(t)
+            def save_it(pickler: Any, obj: Any) -> None:
+                pickler.save(None) if t is not type(None) else pickler.write(b"N")
+
+            try:
+                self.check_made(samples.nested)
+                self.check_made(samples.instances, protocols=(2, 4))
+            finally:
+                del dill.Pickler.dispatch[t]
+                if old is not None:
+                    dill.Pickler.dispatch[t] = old
+        self.check_made(samples.nested)
+
+    def test_pickled_classes(self) -> None:
+        """`dill.pickle(t, f)`, as older code calls it."""
+
+        def save_viaduct(pickler: Any, obj: Any) -> None:
+            pickler.save_reduce(objects.Viaduct, (obj.value,), obj=obj)
+
+        dill.pickle(objects.Viaduct, save_viaduct)
+        try:
+            self.check_made(lambda: [objects.Viaduct([1]), [objects.Viaduct("a")]])
+        finally:
+            del dill.Pickler.dispatch[objects.Viaduct]
+
+    def test_warnings(self) -> None:
+        """What cannot be pickled raises what it raises."""
+        for bad in (iter([1]), (x for x in ()), sys._getframe(), memoryview(b"x")):
+            self.check_object([1, {"a": bad}])
+
+    @pytest.mark.parametrize("name", ["nested", "closure", "local class", "names"])
+    def test_dumps(self, name: str) -> None:
+        """The functions of the modules."""
+        make = samples.SAMPLES.get(name) or BY_VALUE[name]
+        obj = make()
+        for protocol in (None, *ALL):
+            for settings in ({}, {"recurse": True}, {"byref": True}):
+                expected = outcome(dill.dumps, obj, protocol, **settings)
+                with self.ours.context():
+                    assert outcome(dill.dumps, obj, protocol, **settings) == expected
+                assert outcome(backend.dumps, obj, protocol, **settings) == expected
+
+                def dump_to_file(*args: Any, **kwargs: Any) -> bytes:
+                    file = io.BytesIO()
+                    backend.dump(args[0], file, *args[1:], **kwargs)
+                    return file.getvalue()
+
+                assert outcome(dump_to_file, obj, protocol, **settings) == expected
+
+    def test_settings_of_dill(self) -> None:
+        """`dill.settings` are followed."""
+        for name, value in {"protocol": 2, "byref": True, "recurse": True, "fmode": 1}.items():
+            old = dill.settings[name]
+            dill.settings[name] = value
+            try:
+                for make in (samples.nested, BY_VALUE["closure"], BY_VALUE["instance of a local class"]):
+                    obj = make()
+                    expected = outcome(dill.dumps, obj)
+                    assert outcome(backend.dumps, obj) == expected
+                    with fastpickle.patched():
+                        assert outcome(backend.dumps, obj) == outcome(dill.dumps, obj) == expected
+            finally:
+                dill.settings[name] = old
+
+    def test_session_flag(self) -> None:
+        """A pickler in a session treats the first dict as __main__'s."""
+
+        def steps(run: Run) -> None:
+            run.pickler._session = True
+            run.pickler._first_pass = True
+            run.pickler.dump([{"a": 1}, {"b": {"c": 2}}])
+
+        self.check(steps)
+
+    def test_another_main(self) -> None:
+        """A pickler whose `_main` is another module refers to that module's dict."""
+
+        def steps(run: Run) -> None:
+            run.pickler._main = objects
+            run.pickler.dump([objects.__dict__, dict(objects.__dict__), {"a": objects.function}])
+
+        self.check(steps, protocols=(2, 4))
+
+
+class TestInstalled(Installed, DillSuite):
+    pass
+
+
+class TestBackend(Backend, DillSuite):
+    pass
+
+
+class TestInstalledValues(Installed, ValueSuite):
+    pass
+
+
+class TestBackendValues(Backend, ValueSuite):
+    pass
+
+
+class TestInstalledHooks(Installed, HookSuite):
+    pass
+
+
+class TestBackendInstalled(BackendInstalled, DillSuite):
+    pass
+
+
+class TestPicklerValues(Pickler, ValueSuite):
+    if not strategies.is_thorough():  # what does not depend on the entries of the table
+        test_sizes = test_many_frames = test_large_memo = test_frame_at_every_offset = test_frame_inside = None
+
+
+if strategies.is_thorough():
+
+    class TestBackendHooks(Backend, HookSuite):
+        pass
+
+    class TestBackendEvil(Backend, EvilSuite):
+        pass
+
+    class TestInstalledEvil(Installed, EvilSuite):
+        pass
+
+    class TestPicklerHooks(Pickler, HookSuite):
+        pass
+
+
+def run_main(code: str, tmp_path: Any) -> str:
+    """Run a script, whose __main__ dill treats in its own ways, and return what it printed."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, env=child_environment())
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def child_environment() -> dict[str, str]:
+    """Return an environment in which a child finds the fastpickle that is tested."""
+    import os
+    from pathlib import Path
+
+    return {**os.environ, "PYTHONPATH": str(Path(fastpickle.__file__).parent.parent), "PYTHONHASHSEED": "0"}
+
+
+_MAIN = """
+    import sys, io, dill, pickle
+    import fastpickle, fastpickle.backends.dill as backend
+    import pickle as module_in_main
+
+    class Base:
+        x = [1]
+    class OfMain(Base):
+        def __init__(self, a=1): self.a = a
+        def method(self): return super().__init__()
+    def function(n=3): return function(n - 1) if n else (OfMain, constant)
+    def with_globals(): return data, Base
+    constant = 5
+    data = {"a": [1, (2,)], "f": function}
+    instance = OfMain([1])
+    data["instance"] = instance
+    compiled = compile("1 + 1", "name", "eval")
+    objs = [OfMain, instance, function, with_globals, data, [instance] * 3, lambda: data, globals(), dict(globals()), {1: globals()},
+            sys.modules["__main__"], [OfMain(i) for i in range(1001)], vars(OfMain), {"__name__": "__main__"}, compiled]
+    count = 0
+    for obj in objs:
+        for protocol in range(6):
+            for settings in ({}, {"byref": True}, {"recurse": True}):
+                def attempt(dumps):
+                    try:
+                        return dumps(obj, protocol, **settings)
+                    except Exception as exc:
+                        return type(exc), str(exc)
+                expected = attempt(dill.dumps)
+                with fastpickle.patched():
+                    got = attempt(dill.dumps)
+                assert got == expected, (obj, protocol, settings)
+                assert attempt(backend.dumps) == expected, (obj, protocol, settings)
+                count += 1
+    print(count)
+"""
+
+
+def test_main(tmp_path: Any) -> None:
+    """Classes, functions and dicts of __main__, from a script."""
+    assert int(run_main(_MAIN, tmp_path)) > 200
+
+
+def test_session(tmp_path: Any) -> None:
+    """A whole session is dumped to the same bytes."""
+    run_main(
+        """
+        import io, sys, dill
+        text = "x" * 100
+        data = [1, {"a": (1, 2)}, text]
+        def function(): return data
+        class C: pass
+        instance = C()
+
+        def dumped(settings):  # what it binds is no part of the session
+            file = io.BytesIO()
+            try:
+                dill.dump_module(file, **settings)
+            except Exception as exc:
+                return type(exc), str(exc)
+            return file.getvalue()
+
+        def compare():
+            import fastpickle  # not a global: dill takes a module that is no installed one for a part of the session
+
+            for settings in ({}, {"refimported": True}):
+                dumped(settings)  # the first time dill writes something else
+                expected = dumped(settings)
+                with fastpickle.patched():
+                    got = dumped(settings)
+                assert got == expected
+                assert type(got) is bytes, got
+
+        if hasattr(dill, "dump_module"):
+            compare()
+        """,
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("order", ["before", "after", "during"])
+def test_import_order(order: str, tmp_path: Any) -> None:
+    """dill is imported before install(), after it, and in the middle of a dump; stock bytes are made in the same order."""
+    code = """
+        import pickle, io, sys
+        order = {order!r}
+        accelerated = {accelerated!r}
+        if order == "before":
+            import dill
+        if accelerated:
+            import fastpickle
+            fastpickle.install()
+        class Importing:
+            def __reduce__(self):
+                import dill
+                return (int, ())
+        class P(pickle._Pickler):
+            pass
+        def local(): pass
+        local.__qualname__ = "local"
+        outs = []
+        for protocol in range(6):
+            for cls in (pickle._Pickler, P):
+                file = io.BytesIO()
+                try:
+                    cls(file, protocol).dump([1, dict, {{"a": {{}}}}, Importing(), {{"b": [dict, type(None), (1,)]}}, lambda: 1, sys, [int]])
+                except Exception as exc:
+                    outs.append((type(exc).__name__, str(exc).split(" at 0x")[0]))
+                else:
+                    outs.append(file.getvalue())
+        import dill
+        outs.append(dill.dumps([1, {{"a": lambda: 1}}, local, Importing, sys.__dict__]))
+        dill.extend(False)
+        file = io.BytesIO()
+        pickle._Pickler(file, 4).dump([1, {{"a": 2}}])
+        outs.append(file.getvalue())
+        import re
+        print(re.sub("0x[0-9a-f]+", "0x", repr(outs)))
+    """
+    # __main__ holds fastpickle in one of them, but dill refers to the globals that the functions use only with recurse
+    code = code.replace("dill.dumps([", "dill.dumps([").replace("sys.__dict__])", "sys.__dict__], recurse=True)")
+    expected = run_main(code.format(order=order, accelerated=False), tmp_path)
+    assert run_main(code.format(order=order, accelerated=True), tmp_path) == expected
