@@ -24,6 +24,7 @@ __all__ = [
     "NO_VALUE",
     "Framer",
     "StockPickler",
+    "batchsize_now",
     "for_batch",
     "note",
     "note_value",
@@ -114,6 +115,21 @@ else:
     def for_batch(items: Iterable[Any], obj: object) -> tuple[Any, ...]:
         """Return the arguments that `_batch_appends` and `_batch_setitems` take."""
         return (items,)
+
+
+# How many items make a batch is asked for each batch up to 3.13, and once for a container from 3.14 on.
+
+if "batched" in vars(pickle):
+
+    def batchsize_now(pickler: Any, size: int) -> int:
+        """Return the size of the next batch, where a hook may have changed it since `size` was asked for."""
+        return size
+
+else:
+
+    def batchsize_now(pickler: Any, size: int) -> int:
+        """Return the size of the next batch, where a hook may have changed it since `size` was asked for."""
+        return int(pickler._BATCHSIZE)
 
 
 # What a reduce gives is checked by stock, so that its errors are the running Python's.

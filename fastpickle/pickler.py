@@ -27,7 +27,7 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
-from .hooks import PLAIN, Plan, settled
+from .hooks import PLAIN, Dump, Plan, settled
 from .opcodes import BININT1, SHORT_BINUNICODE, pack_binfloat, pack_binint, pack_binint2
 from .plain import commit_frame, save_all
 from .reduce import AS_CLASS, reduce_value, save_object
@@ -68,15 +68,17 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             plan = self._fastpickle_plan
         except AttributeError:  # it was bound under install(), and is called after uninstall()
             plan = None
-        if plan is None:  # the root of a dump
+        is_root = False
+        if plan is None:
             is_root = True
             plan = hooks.plan(self)
             object.__setattr__(self, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
-        else:
-            is_root = False
+            if plan:
+                self.__dict__["_fastpickle_dump"] = Dump(self)
         try:
             t = type(obj)
             framer = self.framer
+            committed = False
             if plan is not PLAIN:
                 if plan.doubted is not None:
                     plan = settled(self)
@@ -84,6 +86,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
                     plan = commit_frame(self, framer)
                     frame = framer.current_frame
+                    committed = True
                 if plan:
                     x = self.memo.get(id(obj))
                     if x is not None:
@@ -99,7 +102,9 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     return
 
             # No shortcuts: what follows is stock's save(), but for the frequent atoms.
-            if type(framer) is _KnownFramer:
+            if committed:
+                pass
+            elif type(framer) is _KnownFramer:
                 frame = framer.current_frame
                 if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
                     framer.commit_frame()
@@ -125,7 +130,9 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if entry is _stock_save_float and self.bin:
                     self.write(pack_binfloat(BINFLOAT, obj))
                     return
-                if entry is _stock_save_str and self.proto >= 4 and len(obj) <= 63:  # 255 bytes at the most
+                if (
+                    entry is _stock_save_str and self.bin and self.proto >= 4 and len(obj) <= 63
+                ):  # 255 bytes at the most
                     x = obj.encode("utf-8", "surrogatepass")
                     self.write(SHORT_BINUNICODE[len(x)] + x)
                     self.memoize(obj)
@@ -156,6 +163,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         finally:
             if is_root:
                 object.__delattr__(self, "_fastpickle_plan")
+                if "_fastpickle_dump" in self.__dict__:
+                    del self.__dict__["_fastpickle_dump"]
 
 
 hooks.known_saves[Pickler.save] = save_object

@@ -23,7 +23,7 @@ from types import BuiltinMethodType
 from typing import Any
 
 from . import hooks
-from ._stdlib import StockPickler, note, note_value, stock_methods
+from ._stdlib import StockPickler, batchsize_now, note, note_value, stock_methods
 from .hooks import Plan, Write, holds, outside, settled
 from .opcodes import (
     BINGET,
@@ -86,7 +86,7 @@ def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
     for x in objs:
         if tell() >= target:  # stock calls framer.commit_frame() for each object
             if commit_frame(pickler, framer) is not plan:
-                return save_rest(pickler, plan, chain((x,), objs))
+                return save_rest(pickler, plan, chain((x,), objs), framer.write)
             frame = framer.current_frame
             write = frame.write
             tell = frame.tell
@@ -146,11 +146,9 @@ def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
             outside(pickler, _stock_save_bytes, x)
         else:
             (plan.get(t) or plan.other)(pickler, plan, x, write)
-        # Other code may have run, and other frames begun.
+        # Other code may have run, and other frames begun; framer and memo are the same as long as the plan is.
         if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
-            return save_rest(pickler, plan, objs)
-        memo = pickler.memo
-        framer = pickler.framer
+            return save_rest(pickler, plan, objs, framer.write)
         new_frame = framer.current_frame
         if new_frame is not frame:
             frame = new_frame
@@ -163,10 +161,9 @@ def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
     return write
 
 
-def save_rest(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
-    """Do what `save_all` does, through `save()`: for where `plan` is no longer in force."""
-    save = type(pickler).save  # stock's loops bind save() before they start, so one set on the instance since is late
-    write: Write = pickler.framer.write
+def save_rest(pickler: Any, plan: Plan, objs: Iterator[Any], write: Write) -> Write:
+    """Do what `save_all` does where `plan` is no longer in force: as stock, by the `save` and `write` from before."""
+    save = plan.save
     for x in objs:
         save(pickler, x)
     return write
@@ -229,18 +226,23 @@ hooks.savers[list] = 1, _save_list
 def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write: Write) -> None:
     """Append the items of `obj` in batches of 1000, looking again for more after each full one."""
     start = 0
-    while batch := list(islice(items, _BATCHSIZE)):
+    size = _BATCHSIZE
+    while batch := list(islice(items, size)):
         n = len(batch)
         if n > 1:
             write(MARK)
         unsaved = iter(batch)
         try:
-            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
+            write = (
+                save_all(pickler, plan, unsaved) if holds(pickler, plan) else save_rest(pickler, plan, unsaved, write)
+            )
         except BaseException as exc:
             note(exc, obj, "item", start + n - length_hint(unsaved) - 1)
             raise
         write(APPENDS if n > 1 else APPEND)
-        if n < _BATCHSIZE:
+        if pickler._fastpickle_plan is not plan:
+            size = batchsize_now(pickler, size)
+        if n < size:
             return
         start += n
 
@@ -277,18 +279,23 @@ def set_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write:
 
     A dict that has changed its size when the next batch is looked for raises RuntimeError, as in stock.
     """
-    while batch := list(islice(items, 2 * _BATCHSIZE)):
+    size = _BATCHSIZE
+    while batch := list(islice(items, 2 * size)):
         n = len(batch)
         if n > 2:
             write(MARK)
         unsaved = iter(batch)
         try:
-            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
+            write = (
+                save_all(pickler, plan, unsaved) if holds(pickler, plan) else save_rest(pickler, plan, unsaved, write)
+            )
         except BaseException as exc:
             _note_item(exc, obj, batch, unsaved)
             raise
         write(SETITEMS if n > 2 else SETITEM)
-        if n < 2 * _BATCHSIZE:
+        if pickler._fastpickle_plan is not plan:
+            size = batchsize_now(pickler, size)
+        if n < 2 * size:
             return
 
 
@@ -315,15 +322,28 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
     except BaseException as exc:
         note(exc, obj, "item", n - length_hint(unsaved) - 1)
         raise
-    if id(obj) in memo:  # it contains itself, and was saved while its items were: drop them and fetch it
+    if not holds(pickler, plan):
+        _end_tuple(pickler, obj, short, memo, pickler.write if short else write)
+    elif id(obj) in memo:  # it contains itself, and was saved while its items were: drop them and fetch it
         write((POP * n if short else POP_MARK) + pickler.get(memo[id(obj)][0]))
-        return
-    i = len(memo)
-    if short and proto >= 4:
-        write(_MEMOIZED_TUPLES[n])
     else:
-        write((_TUPLES[n] if short else TUPLE) + put(proto, i))
-    memo[id(obj)] = i, obj
+        i = len(memo)
+        if short and proto >= 4:
+            write(_MEMOIZED_TUPLES[n])
+        else:
+            write((_TUPLES[n] if short else TUPLE) + put(proto, i))
+        memo[id(obj)] = i, obj
+
+
+def _end_tuple(pickler: Any, obj: tuple[Any, ...], short: bool, memo: Any, write: Write) -> None:
+    """End a tuple as stock does where the plan is no longer in force; `short` and `memo` are from its start."""
+    n = len(obj)
+    if id(obj) in memo:
+        pop = POP * n if short else POP_MARK if pickler.bin else POP * (n + 1)
+        write(pop + pickler.get(memo[id(obj)][0]))
+    else:
+        write(_TUPLES[n] if short else TUPLE)
+        pickler.memoize(obj)
 
 
 _TUPLES = (b"", TUPLE1, TUPLE2, TUPLE3)
@@ -337,18 +357,22 @@ def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
     write(EMPTY_SET + MEMOIZE)
     memo[id(obj)] = i, obj
     elements = iter(obj)
-    while True:
-        batch = list(islice(elements, _BATCHSIZE))
-        if not batch:
-            return
+    size = _BATCHSIZE
+    while batch := list(islice(elements, size)):
         write(MARK)
         try:
-            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, iter(batch))
+            write = (
+                save_all(pickler, plan, iter(batch))
+                if holds(pickler, plan)
+                else save_rest(pickler, plan, iter(batch), write)
+            )
         except BaseException as exc:
             note(exc, obj, "element")
             raise
         write(ADDITEMS)
-        if len(batch) < _BATCHSIZE:
+        if pickler._fastpickle_plan is not plan:
+            size = batchsize_now(pickler, size)
+        if len(batch) < size:
             return
 
 
@@ -356,19 +380,22 @@ hooks.savers[set] = 4, _save_set  # through a reduce below protocol 4
 
 
 def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write) -> None:
-    memo = pickler.memo
     write(MARK)
     try:
         write = save_all(pickler, plan, iter(obj))
     except BaseException as exc:
         note(exc, obj, "element")
         raise
+    memo = pickler.memo
     if id(obj) in memo:
         write(POP_MARK + pickler.get(memo[id(obj)][0]))
-        return
-    i = len(memo)
-    write(FROZENSET + MEMOIZE)
-    memo[id(obj)] = i, obj
+    elif holds(pickler, plan):
+        i = len(memo)
+        write(FROZENSET + MEMOIZE)
+        memo[id(obj)] = i, obj
+    else:
+        write(FROZENSET)
+        pickler.memoize(obj)
 
 
 hooks.savers[frozenset] = 4, _save_frozenset

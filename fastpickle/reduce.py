@@ -18,13 +18,13 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import chain
-from operator import length_hint
+from operator import attrgetter, length_hint
 from pickle import BUILD, NEWOBJ, NEWOBJ_EX, POP, REDUCE, TUPLE2
-from types import BuiltinMethodType
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
 from typing import Any
 
 from ._stdlib import NO_VALUE, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
-from .hooks import Plan, Write, holds, settle, watched
+from .hooks import Dump, Plan, Write, holds, settled, watched
 from .plain import append_batches, put, save_all, save_rest, set_batches
 
 __all__ = ["AS_CLASS", "reduce_value", "save_object"]
@@ -49,9 +49,12 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
     is_own = False
     entry = pickler.dispatch.get(t)
     if entry is None:
+        has_default = has_default_reduce(pickler._fastpickle_dump, obj, t)
         reduce, rv = reduce_value(pickler, obj, t)
-        if not is_nobodys(reduce, t):
-            plan = pickler.__dict__["_fastpickle_plan"] = settle(pickler, pickler._fastpickle_plan.in_doubt)
+        if not is_nobodys(reduce, obj, t, has_default):  # what it changed, if anything, counts from here on
+            state = pickler.__dict__
+            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+            plan = settled(pickler)
         if rv is AS_CLASS:
             call = pickler.save_global
             args: Any = (obj,)
@@ -59,10 +62,10 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             call = pickler.save_global
             args = (obj, rv)
     else:
-        own = OWN_REDUCES.get(id(entry))
-        if own is not None:
+        own = OWN_REDUCES.get(t)
+        if own is not None and entry is own[0]:
             is_own = True
-            rv = own(obj)
+            rv = own[1](obj)
         else:
             call = entry
             args = (pickler, obj)
@@ -80,12 +83,15 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
     try:
         form = usual_form(plan, obj, rv) if plan else None
         if form is None:
+            state = pickler.__dict__
+            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
             if len(rv) > 3:
                 rv = *rv[:3], *(None if items is None else watched(pickler, items) for items in rv[3:5]), *rv[5:]
             pickler.save_reduce(*rv, obj=obj)
             return
         parts, opcode, labels = form
         unsaved = iter(parts)
+        framer_write = pickler.write  # as stock binds it here
         try:
             write = save_all(pickler, plan, unsaved)
         except BaseException as exc:
@@ -96,7 +102,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
         key = id(obj)
         if key in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
             write(POP + pickler.get(memo[key][0]))
-        elif holds(pickler, plan):
+        elif pickler._fastpickle_plan is plan:
             i = len(memo)
             write(put(plan.proto, i))
             memo[key] = i, obj
@@ -104,25 +110,28 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             pickler.memoize(obj)
         if len(rv) == 2:
             return
-        _, _, state, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
+        _, _, part, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
         if listitems is not None:
             if type(listitems) in LIST_ITERATORS and holds(pickler, plan):
-                append_batches(pickler, plan, listitems, obj, write)
+                append_batches(pickler, plan, listitems, obj, pickler.write)
             else:
                 pickler._batch_appends(*for_batch(watched(pickler, listitems), obj))
         if dictitems is not None:
             if type(dictitems) in PAIR_ITERATORS and holds(pickler, plan):
-                set_batches(pickler, plan, chain.from_iterable(dictitems), obj, pickler.framer.write)
+                set_batches(pickler, plan, chain.from_iterable(dictitems), obj, pickler.write)
             else:
                 pickler._batch_setitems(*for_batch(watched(pickler, dictitems), obj))
-        if state is not None:
+        if part is not None:
             if state_setter is None:
-                parts, opcode, labels = (state,), BUILD, ("state",)
+                parts, opcode, labels = (part,), BUILD, ("state",)
             else:  # it is called with the object, which is in the memo now, and the state; its result is dropped
-                parts, opcode, labels = (state_setter, obj, state), TUPLE2 + REDUCE + POP, ("state setter", "", "state")
+                parts, opcode, labels = (state_setter, obj, part), TUPLE2 + REDUCE + POP, ("state setter", "", "state")
             unsaved = iter(parts)
             try:
-                write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
+                if holds(pickler, plan):
+                    write = save_all(pickler, plan, unsaved)
+                else:
+                    write = save_rest(pickler, plan, unsaved, framer_write)
             except BaseException as exc:
                 label = labels[len(parts) - length_hint(unsaved) - 1]
                 if label:  # stock says nothing of the object
@@ -167,27 +176,72 @@ def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
     raise refuse_unreducible(obj)
 
 
-def is_nobodys(reduce: Any, t: type) -> bool:
-    """Tell whether a reduce of type `t` is sure to have run no code but the interpreter's."""
-    return (type(reduce) is BuiltinMethodType and not t.__flags__ & _HEAP_TYPE) or reduce is _reduce_complex
+def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
+    """Tell whether a reduce that has been asked is sure to have run no code but the interpreter's.
+
+    Args:
+        reduce: the function.
+        obj: the object that it reduced.
+        t: its type.
+        has_default: what `has_default_reduce` said before.
+    """
+    if type(reduce) is BuiltinMethodType:
+        return reduce.__self__ is obj and (has_default or not t.__flags__ & _HEAP_TYPE)
+    return reduce is _reduce_complex
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written in C, as its reduce then is
 _reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
 
-#: What stock's own functions give to save_reduce() at protocols that have no opcode for the type, by their ids.
-OWN_REDUCES: dict[int, Callable[[Any], tuple[Any, tuple[Any, ...]]]] = {
-    id(stock_methods["save_bytes"]): lambda obj: (
-        (codecs.encode, (str(obj, "latin1"), "latin1")) if obj else (bytes, ())
+
+def has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
+    """Tell whether the reduce of `obj` is sure to be `object`'s own, and to run no code but the interpreter's.
+
+    It is so for instances of classes that define nothing of what `object.__reduce_ex__` asks for (PEP 307): dataclasses
+    and plain classes, but none with slots, a metaclass or a `__getattr__`.  The answer for a type is kept until
+    somebody's code runs, which might change the class; the object's own attributes are looked at each time.
+    """
+    if t not in dump.nobodys:
+        if (
+            type(t) is not type
+            or _looked_up(t) != _OBJECTS
+            or getattr(t, "__getstate__", None) is not _object_getstate
+            or any(hasattr(t, name) for name in ("__getattr__", "__getnewargs__", "__getnewargs_ex__"))
+            or any("__slots__" in vars(c) or type(vars(c).get("__class__", t)) is property for c in t.__mro__[:-1])
+            or any(type(vars(c).get("__dict__", _DICT)) is not type(_DICT) for c in t.__mro__[:-1])
+            or not hasattr(obj, "__dict__")
+        ):
+            return False
+        dump.nobodys.add(t)
+    return _ASKED_FOR.isdisjoint(obj.__dict__)
+
+
+_looked_up = attrgetter("__reduce_ex__", "__reduce__", "__getattribute__")
+_OBJECTS = _looked_up(object)
+_object_getstate: Any = getattr(object, "__getstate__", None)  # from 3.11 on
+_ASKED_FOR = frozenset(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
+_DICT: Any = vars(type("_", (), {}))["__dict__"]  # what gives an instance its __dict__
+
+#: What stock's own functions give to save_reduce() at protocols that have no opcode for their type.
+OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {
+    bytes: (
+        stock_methods["save_bytes"],
+        lambda obj: (codecs.encode, (str(obj, "latin1"), "latin1")) if obj else (bytes, ()),
     ),
-    id(stock_methods["save_bytearray"]): lambda obj: (bytearray, (bytes(obj),)) if obj else (bytearray, ()),
-    id(stock_methods["save_set"]): lambda obj: (set, (list(obj),)),
-    id(stock_methods["save_frozenset"]): lambda obj: (frozenset, (list(obj),)),
+    bytearray: (
+        stock_methods["save_bytearray"],
+        lambda obj: (bytearray, (bytes(obj),)) if obj else (bytearray, ()),
+    ),
+    set: (stock_methods["save_set"], lambda obj: (set, (list(obj),))),
+    frozenset: (stock_methods["save_frozenset"], lambda obj: (frozenset, (list(obj),))),
 }
 
 #: Iterators over items that run nobody's code; the second ones give pairs, and nothing else.
 LIST_ITERATORS: frozenset[type] = frozenset((type(iter([])), type(iter(()))))
 PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
+
+
+_HAVE_A_NAME = frozenset((type, FunctionType, BuiltinFunctionType))
 
 
 def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
@@ -202,8 +256,11 @@ def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ..
         The parts to be saved, the opcode that calls the first with the others, and what 3.14 calls them in its notes;
         None for anything unusual or wrong, which stock's save_reduce() knows.
     """
-    func, args = rv[:2]
-    if type(args) is not tuple or not callable(func):
+    func = rv[0]
+    args = rv[1]
+    if type(args) is not tuple:
+        return None
+    if type(func) not in _HAVE_A_NAME:  # anything else may run somebody's code when it is asked for its name
         return None
     if func is _newobj and plan.proto >= 2:
         if not args or args[0] is not obj.__class__:

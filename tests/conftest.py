@@ -38,15 +38,15 @@ def _state_of_stock() -> tuple[Any, ...]:
 
 @pytest.fixture(autouse=True)
 def stock_is_left_alone(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Put dill's edits of the stock dispatch table in force or out, as the test wants; then look for what it left behind."""
+    """Put dill's edits of the stock dispatch table in force or out, as the test wants; then look for what it left."""
     dill = sys.modules.get("dill")
-    if dill is not None and request.cls is not None:
+    if dill is not None:
         dill.extend(getattr(request.cls, "dill_edits", False))
     before = _state_of_stock()
     yield
     if dill is sys.modules.get("dill"):
         after = _state_of_stock()
-        for old, new in zip(before[:2], after[:2]):
+        for old, new in zip(before[:2], after[:2], strict=False):
             changed = [name for name in {**old, **new} if old.get(name, old) is not new.get(name, new)]
             assert not changed, f"left changed on pickle._Pickler: {changed}"
         assert before[2] == after[2], "left installed or uninstalled"

@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 import pytest
-
 from oracle import objects, samples, strategies
 from oracle.compare import Implementation
 from oracle.suite_evil import EvilSuite
@@ -30,7 +29,9 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
     _function_getnewargs = _Library._function_getnewargs
 
     def __init__(self, file: Any, protocol: Any = None, buffer_callback: Any = None) -> None:
-        super().__init__(file, pickle.HIGHEST_PROTOCOL if protocol is None else protocol, buffer_callback=buffer_callback)
+        super().__init__(
+            file, pickle.HIGHEST_PROTOCOL if protocol is None else protocol, buffer_callback=buffer_callback
+        )
         self.globals_ref: dict[int, Any] = {}
 
     def dump(self, obj: Any) -> None:
@@ -62,7 +63,9 @@ class CloudpickleSuite(Suite):
         """Lambdas, closures, recursive functions and partials."""
         self.check_object(lambda: 1, protocols=(2, 4, 5))
         function = make_function(3)
-        self.check_object([function, function, {"f": function}, make_function, function.__code__, sys], protocols=(2, 4, 5))
+        self.check_object(
+            [function, function, {"f": function}, make_function, function.__code__, sys], protocols=(2, 4, 5)
+        )
 
     def test_classes(self) -> None:
         """The state of a class by value: the class tracker gives it one id, whoever asks."""
@@ -81,7 +84,10 @@ class CloudpickleSuite(Suite):
     def test_dumps(self, name: str) -> None:
         """The functions of the module, which load like cloudpickle's own."""
         obj = samples.SAMPLES[name]()
-        function = lambda: 5  # noqa: E731
+
+        def function() -> int:
+            return 5
+
         file = io.BytesIO()
         Pickler(file).dump(obj)
         assert backend.dumps(obj) == file.getvalue()

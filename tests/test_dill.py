@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import re
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-
-import fastpickle
 from oracle import objects, samples, strategies
 from oracle.compare import ALL, Implementation, Run, describe_error, explain, use
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
+
+import fastpickle
 
 dill = pytest.importorskip("dill", reason="dill is not installed")
 backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
@@ -96,16 +97,23 @@ def make_class() -> type:
 BY_VALUE: dict[str, Callable[[], Any]] = {
     "lambda": lambda: lambda x, y=[1, 2], *, z=3: (x, y, z),
     "closure": lambda: make_closure(3),
-    "two of one closure": lambda: (lambda f: [f, f, {"f": f}])(make_closure(2)),
+    "two of one closure": lambda: [f := make_closure(2), f, {"f": f}],
     "local class": make_class,
-    "instance of a local class": lambda: (lambda c: [c([1]), c("text"), c, c(c)])(make_class()),
-    "many of a local class": lambda: (lambda c: [c(i) for i in range(1001)])(make_class()),
+    "instance of a local class": lambda: [(c := make_class())([1]), c("text"), c, c(c)],
+    "many of a local class": lambda: [*map(make_class(), range(1001))],
     "function with attributes": lambda: _with_attributes(),
     "modules": lambda: [sys, subprocess, objects],
     "code": lambda: make_closure.__code__,
     "cell": lambda: make_closure(1).__closure__,
     "generator function": lambda: _generator,
-    "partial, slices and methods": lambda: [slice(1, 2), objects.Plain().__init__, [].append, {}.keys(), {1: 2}.items(), range(3)],
+    "partial, slices and methods": lambda: [
+        slice(1, 2),
+        objects.Plain().__init__,
+        [].append,
+        {}.keys(),
+        {1: 2}.items(),
+        range(3),
+    ],
     "types": lambda: [type(None), type(...), type(lambda: 1), type(sys), type, object, int, objects.Plain, memoryview],
     "a proxy": lambda: objects.Plain.__dict__,
     "an io object": lambda: io.StringIO("text"),
@@ -114,7 +122,13 @@ BY_VALUE: dict[str, Callable[[], Any]] = {
     "a module's __dict__": lambda: [objects.__dict__, textwrap.__dict__, 1],
     "__main__.__dict__": lambda: [sys.modules["__main__"].__dict__, 5],
     "a dict equal to __main__'s": lambda: [dict(sys.modules["__main__"].__dict__)],
-    "a dict with a module's name": lambda: [{"__name__": "sys"}, {"__name__": "no such"}, {"__name__": 5}, {"__name__": []}, {1: 2}],
+    "a dict with a module's name": lambda: [
+        {"__name__": "sys"},
+        {"__name__": "no such"},
+        {"__name__": 5},
+        {"__name__": []},
+        {1: 2},
+    ],
     "dicts of all sizes": lambda: [dict.fromkeys(range(n), n) for n in range(40)],
     "a decorated function": lambda: __import__("functools").wraps(make_class)(lambda: 1),
     "an exception": lambda: ValueError(1, [2]),
@@ -170,7 +184,9 @@ class DillSuite(Suite):
         for settings in SETTINGS:
             self.check_made(samples.SAMPLES[name], arguments=settings, protocols=self.some(name, settings))
 
-    @pytest.mark.parametrize("name", ["nested", "instances", "closure", "local class", "sys.__dict__", "dicts of all sizes"])
+    @pytest.mark.parametrize(
+        "name", ["nested", "instances", "closure", "local class", "sys.__dict__", "dicts of all sizes"]
+    )
     def test_trace(self, name: str) -> None:
         """With a trace the bytes are the same, and so is the trace."""
         make = samples.SAMPLES.get(name) or BY_VALUE[name]
@@ -332,16 +348,15 @@ def run_main(code: str, tmp_path: Any) -> str:
     """Run a script, whose __main__ dill treats in its own ways, and return what it printed."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, env=child_environment())
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, env=child_environment()
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def child_environment() -> dict[str, str]:
     """Return an environment in which a child finds the fastpickle that is tested."""
-    import os
-    from pathlib import Path
-
     return {**os.environ, "PYTHONPATH": str(Path(fastpickle.__file__).parent.parent), "PYTHONHASHSEED": "0"}
 
 
@@ -362,7 +377,8 @@ _MAIN = """
     instance = OfMain([1])
     data["instance"] = instance
     compiled = compile("1 + 1", "name", "eval")
-    objs = [OfMain, instance, function, with_globals, data, [instance] * 3, lambda: data, globals(), dict(globals()), {1: globals()},
+    objs = [OfMain, instance, function, with_globals, data, [instance] * 3, lambda: data, globals(), dict(globals()),
+    {1: globals()},
             sys.modules["__main__"], [OfMain(i) for i in range(1001)], vars(OfMain), {"__name__": "__main__"}, compiled]
     count = 0
     for obj in objs:
@@ -427,7 +443,7 @@ def test_session(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("order", ["before", "after", "during"])
 def test_import_order(order: str, tmp_path: Any) -> None:
-    """dill is imported before install(), after it, and in the middle of a dump; stock bytes are made in the same order."""
+    """dill is imported before install(), after it, and in the middle of a dump; stock is asked in the same order."""
     code = """
         import pickle, io, sys
         order = {order!r}
@@ -450,7 +466,8 @@ def test_import_order(order: str, tmp_path: Any) -> None:
             for cls in (pickle._Pickler, P):
                 file = io.BytesIO()
                 try:
-                    cls(file, protocol).dump([1, dict, {{"a": {{}}}}, Importing(), {{"b": [dict, type(None), (1,)]}}, lambda: 1, sys, [int]])
+                    late = {{"b": [dict, type(None), (1,)]}}
+                    cls(file, protocol).dump([1, dict, {{"a": {{}}}}, Importing(), late, lambda: 1, sys, [int]])
                 except Exception as exc:
                     outs.append((type(exc).__name__, str(exc).split(" at 0x")[0]))
                 else:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import fastpickle
 from oracle import objects, samples
 from oracle.suite_hooks import small
+
+import fastpickle
 
 _Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 
@@ -28,7 +28,7 @@ def state() -> tuple[dict[str, Any], dict[Any, Any]]:
 
 def same(first: tuple[dict[Any, Any], ...], second: tuple[dict[Any, Any], ...]) -> bool:
     """Tell whether two states are made of the same objects, in the same order."""
-    return all([*a] == [*b] and all(a[k] is b[k] for k in a) for a, b in zip(first, second))
+    return all([*a] == [*b] and all(a[k] is b[k] for k in a) for a, b in zip(first, second, strict=False))
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,12 @@ def in_child(code: str, *, block: tuple[str, ...] = (), **environment: str) -> s
     code = "import sys\n" + "".join(f"sys.modules[{name!r}] = None\n" for name in block) + textwrap.dedent(code)
     env = {**os.environ, "PYTHONPATH": str(Path(fastpickle.__file__).parent.parent), **environment}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120, env=env, cwd=Path(__file__).parent
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=env,
+        cwd=Path(__file__).parent,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -54,12 +59,13 @@ def test_import_changes_nothing() -> None:
     in_child(
         """
         import pickle, copyreg, io, re, typing
-        before = [dict(vars(x)) for x in (pickle._Pickler, pickle._Framer, pickle._Unpickler)] + [dict(pickle._Pickler.dispatch)]
+        classes = (pickle._Pickler, pickle._Framer, pickle._Unpickler)
+        before = [dict(vars(x)) for x in classes] + [dict(pickle._Pickler.dispatch)]
         tables = [dict(copyreg.dispatch_table), dict(vars(pickle))]
         names = [list(vars(pickle)), list(copyreg.dispatch_table)]
         import fastpickle
         fastpickle.dumps([1, {"a": (1,)}, {1}])
-        after = [dict(vars(x)) for x in (pickle._Pickler, pickle._Framer, pickle._Unpickler)] + [dict(pickle._Pickler.dispatch)]
+        after = [dict(vars(x)) for x in classes] + [dict(pickle._Pickler.dispatch)]
         for a, b in zip(before + tables, after + [dict(copyreg.dispatch_table), dict(vars(pickle))]):
             assert list(a) == list(b)
             assert all(a[k] is b[k] for k in a)

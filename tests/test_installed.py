@@ -5,11 +5,12 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-import fastpickle
 from oracle.compare import Implementation
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
 from oracle.suite_values import BufferSuite, ValueSuite
+
+import fastpickle
 
 _Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-
 from oracle import allowed, compare, samples, strategies, suite_evil, suite_hooks, suite_values
 from oracle.compare import Implementation, Outcome, PythonFile, explain
 
@@ -70,7 +69,14 @@ def test_disassembly() -> None:
 
 def test_everything_is_compared() -> None:
     """Bytes, sizes of writes, errors, calls, memo and attributes."""
-    base = {"written": b"N.", "sizes": (2,), "error": ("E", "text"), "calls": [("save", "int")], "memo": [1], "attributes": ["a"]}
+    base = {
+        "written": b"N.",
+        "sizes": (2,),
+        "error": ("E", "text"),
+        "calls": [("save", "int")],
+        "memo": [1],
+        "attributes": ["a"],
+    }
     other = {"written": b"M.", "sizes": (1, 1), "error": None, "calls": [], "memo": [2], "attributes": []}
     assert not explain(Outcome(**base), Outcome(**base))
     for name, value in other.items():
@@ -79,7 +85,12 @@ def test_everything_is_compared() -> None:
 
 def test_only_reducer_override_about_atoms_is_left_out() -> None:
     """The first allowed difference is no wider than it says."""
-    calls = [("reducer_override", "int", "1"), ("reducer_override", "Int", "1"), ("save", "int", "1"), ("reducer_override", "list", "")]
+    calls = [
+        ("reducer_override", "int", "1"),
+        ("reducer_override", "Int", "1"),
+        ("save", "int", "1"),
+        ("reducer_override", "list", ""),
+    ]
     assert allowed.asked_about(calls) == [calls[1], calls[2], calls[3]]
 
 

@@ -10,10 +10,10 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-
-import fastpickle
 from oracle import hooked, strategies
 from oracle.compare import ALL, Implementation, Run, check
+
+import fastpickle
 
 _Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 SEED = int(os.environ.get("SOAK_SEED", time.time_ns() % 2**32))
@@ -27,9 +27,12 @@ _PAIRS = {
 
 def _dill_pairs() -> dict[str, tuple[Any, Any, Any]]:
     dill = pytest.importorskip("dill", reason="dill is not installed")
-    from fastpickle.backends import dill as backend
+    backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
 
-    return {"dill, installed": (dill.Pickler, dill.Pickler, fastpickle.patched), "dill": (dill.Pickler, backend.Pickler, nullcontext)}
+    return {
+        "dill, installed": (dill.Pickler, dill.Pickler, fastpickle.patched),
+        "dill": (dill.Pickler, backend.Pickler, nullcontext),
+    }
 
 
 @pytest.mark.soak
@@ -57,7 +60,14 @@ def test_soak(name: str) -> None:
                 run.pickler.dump([obj, "again"])
 
         case = f"SOAK_SEED={SEED}, number {count}: {spec}, hook {cls}, set {setting}"
-        check(Implementation("stock", oracle), Implementation(name, ours, context), steps, protocols=(protocol,), cls=cls, case=case)
+        check(
+            Implementation("stock", oracle),
+            Implementation(name, ours, context),
+            steps,
+            protocols=(protocol,),
+            cls=cls,
+            case=case,
+        )
         count += 1
     print(f"{count} comparisons")
     assert count

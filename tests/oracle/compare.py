@@ -45,7 +45,7 @@ class Implementation:
 
 
 class Run:
-    """One use of a pickler: what the objects and hooks of a case may look at, and where they write down what they saw."""
+    """One use of a pickler: what objects and hooks may look at, and where they write down what they saw."""
 
     def __init__(self, implementation: Implementation, protocol: int) -> None:
         self.implementation = implementation
@@ -245,7 +245,8 @@ def _first(expected: Any, got: Any) -> str:
     i = 0
     while i < len(expected) and i < len(got) and expected[i] == got[i]:
         i += 1
-    return f"from item {i}: expected {list(expected[i : i + 4])} of {len(expected)}, got {list(got[i : i + 4])} of {len(got)}"
+    shown = (f"{list(items[i : i + 4])} of {len(items)}" for items in (expected, got))
+    return f"from item {i}: expected {', got '.join(shown)}"
 
 
 _AROUND = 6

@@ -51,8 +51,10 @@ def _on_instance(name: str) -> Callable[[OnInstance], OnInstance]:
 
 #: Methods that are given the object first.
 _ABOUT_OBJECT = (
-    "memoize", "persistent_id", "save_pers", "save_reduce", "save_global", "_batch_appends", "_batch_setitems", "save_none",
-    "save_bool", "save_long", "save_float", "save_bytes", "save_bytearray", "save_picklebuffer", "save_str", "save_tuple",
+    "memoize", "persistent_id", "save_pers", "save_reduce", "save_global", "_batch_appends", "_batch_setitems",
+    "save_none",
+    "save_bool", "save_long", "save_float", "save_bytes", "save_bytearray", "save_picklebuffer", "save_str",
+    "save_tuple",
     "save_list", "save_dict", "save_set", "save_frozenset", "save_type", "get", "put",
 )  # fmt: skip
 
@@ -466,7 +468,16 @@ def _(base: Any, run: Run) -> Any:
     class P(base):
         dispatch = base.dispatch.copy()
 
-    for t in (objects.List, objects.Dict, objects.Tuple, objects.Set, objects.Str, objects.Int, objects.Float, objects.Bytes):
+    for t in (
+        objects.List,
+        objects.Dict,
+        objects.Tuple,
+        objects.Set,
+        objects.Str,
+        objects.Int,
+        objects.Float,
+        objects.Bytes,
+    ):
         P.dispatch[t] = P.dispatch[t.__base__]
     return P
 
@@ -734,7 +745,12 @@ def _(run: Run, pickler: Any) -> None:
 
 @_on_instance("dispatch")
 def _(run: Run, pickler: Any) -> None:
-    pickler.dispatch = {**pickler.dispatch, int: _save_marked(run), list: _save_marked(run), objects.Slotted: _save_marked(run)}
+    pickler.dispatch = {
+        **pickler.dispatch,
+        int: _save_marked(run),
+        list: _save_marked(run),
+        objects.Slotted: _save_marked(run),
+    }
 
 
 @_on_instance("dispatch of containers only")
@@ -761,7 +777,8 @@ def _wrapped(name: str) -> OnInstance:
 
 
 for _name in (
-    "save", "memoize", "put", "get", "save_pers", "save_reduce", "save_global", "_batch_appends", "_batch_setitems", "save_list",
+    "save", "memoize", "put", "get", "save_pers", "save_reduce", "save_global", "_batch_appends", "_batch_setitems",
+    "save_list",
     "save_str", "save_long", "save_dict", "write", "_write_large_bytes", "_file_write",
 ):  # fmt: skip
     _on_instance(name := f"{_name} that records")(_wrapped(_name))
@@ -799,7 +816,20 @@ def _(run: Run, pickler: Any) -> None:
 
 @_on_instance("a memo filled beforehand")
 def _(run: Run, pickler: Any) -> None:
-    run.kept["memo"] = known = ["text", 255, 2**31, 1.5, None, True, (), b"", objects.Plain, "a", 10**30, objects.Colour.RED]
+    run.kept["memo"] = known = [
+        "text",
+        255,
+        2**31,
+        1.5,
+        None,
+        True,
+        (),
+        b"",
+        objects.Plain,
+        "a",
+        10**30,
+        objects.Colour.RED,
+    ]
     pickler.memo.update((id(x), (i, x)) for i, x in enumerate(known, len(pickler.memo)))
 
 

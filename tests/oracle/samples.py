@@ -55,14 +55,19 @@ VALUES: dict[str, Make] = {
     "NotImplemented": lambda: [NotImplemented, NotImplemented],
     "their types": lambda: [type(None), type(...), type(NotImplemented), type, object, type(None)],
     "ints": lambda: list(_INTS),
-    **{f"int of {_INTS[i].bit_length()} bits, {_INTS[i] & 0xFF}": (lambda i=i: _INTS[i]) for i in range(0, len(_INTS), 9)},
+    **{
+        f"int of {_INTS[i].bit_length()} bits, {_INTS[i] & 0xFF}": (lambda i=i: _INTS[i])
+        for i in range(0, len(_INTS), 9)
+    },
     "a long of LONG4": lambda: [1 << 8 * 254, 1 << 8 * 255 - 1, 1 << 8 * 255, -(1 << 8 * 255), 1 << 70_000],
     "an int of too many digits": lambda: [1 << 20_000, -(1 << 20_000)],
     "floats": lambda: list(_FLOATS),
     "a float": lambda: 1.5,
     "complex": lambda: [1j, 1j, complex(-0.0, float("nan"))],
     "surrogates": lambda: ["\ud800", "a\udfffb", "\udc80" * 85, "\udc80" * 86, "\udc80" * 64, "\U0001f600\ud83d"],
-    "escapes of protocol 0": lambda: [c * n for c in "\\\n\r\0\x1a\t'\"\x7f\x85\xe9\u0100\U0001f600" for n in (1, 2)] * 2,
+    "escapes of protocol 0": lambda: (
+        [c * n for c in "\\\n\r\0\x1a\t'\"\x7f\x85\xe9\u0100\U0001f600" for n in (1, 2)] * 2
+    ),
     "escapes that are shared": lambda: (s := "a\\b\n\r\0\x1a", [s, s, {s: s}])[1:],
     **{f"str of {n}": (lambda n=n: "x" * n) for n in _TEXT_SIZES},
     **{f"two-byte str of {n}": (lambda n=n: "\xe9" * (n // 2) + "x" * (n % 2)) for n in _TEXT_SIZES},
@@ -87,7 +92,22 @@ VALUES: dict[str, Make] = {
 }
 
 #: The containers' sizes at which a batch or an opcode changes.
-SIZES = (0, 1, 2, 3, 4, 5, BATCH - 1, BATCH, BATCH + 1, BATCH + 2, 2 * BATCH - 1, 2 * BATCH, 2 * BATCH + 1, 3 * BATCH + 7)
+SIZES = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    BATCH - 1,
+    BATCH,
+    BATCH + 1,
+    BATCH + 2,
+    2 * BATCH - 1,
+    2 * BATCH,
+    2 * BATCH + 1,
+    3 * BATCH + 7,
+)
 FEW_SIZES = (0, 1, 2, 3, 4, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 1)
 FEWEST_SIZES = (0, 1, 2, 4, BATCH, BATCH + 1)
 
@@ -95,7 +115,15 @@ FEWEST_SIZES = (0, 1, 2, 4, BATCH, BATCH + 1)
 def _memo_of(n: int) -> Any:
     """Fill the memo up to `n` entries, then fetch the first, the last and those around 255."""
     items = [f"item {i}" for i in range(n - 1)]
-    return [items, items[0], items[-1], *items[250:260], items, (items[-1], items[-2]), {items[3]: items[254 % (n - 1)]}]
+    return [
+        items,
+        items[0],
+        items[-1],
+        *items[250:260],
+        items,
+        (items[-1], items[-2]),
+        {items[3]: items[254 % (n - 1)]},
+    ]
 
 
 def _counted(t: Any) -> Callable[[int], Any]:
@@ -143,9 +171,12 @@ def shared() -> Any:
     text, number, pair, items, data = "text" * 20, 10**30, (1, "pair"), [1, 2], {"key": "value"}
     instance = objects.Plain(items=items, pair=pair)
     return [
-        text, text, "text" * 20, "".join(["text"] * 20), number, number, 10**30, 1.5, pair, pair, (1, "pair"), tuple([1, "pair"]),
-        items, items, [1, 2], data, data, {"key": "value"}, instance, instance, objects.Plain(items=items), {text: text},
-        (text, text), [items, [items]], frozenset((text, pair)), {text, pair}, b"bytes" * 3, objects.Plain, objects.Plain,
+        text, text, "text" * 20, "".join(["text"] * 20), number, number, 10**30, 1.5, pair, pair, (1, "pair"), (1,
+        "pair"),
+        items, items, [1, 2], data, data, {"key": "value"}, instance, instance, objects.Plain(items=items),
+        {text: text},
+        (text, text), [items, [items]], frozenset((text, pair)), {text, pair}, b"bytes" * 3, objects.Plain,
+        objects.Plain,
     ]  # fmt: skip
 
 
@@ -232,9 +263,12 @@ def recursive_arguments() -> Any:
 def instances() -> Any:
     return [
         objects.Plain(), objects.Plain(a=1, b=[2]), objects.Slotted(1, [2]), objects.Slotted(), _slotted_and_dict(),
-        objects.GetState(a=1), objects.FalseState(a=1), objects.NoState(a=1), objects.NewArgs(1, [2]), objects.NewArgs(),
-        objects.NewArgsEx(1, key=[2]), objects.NewArgsEx(), objects.Reduced((objects.make, (1,))), objects.ReducedEx([1]),
-        objects.SINGLETON, objects.Hashed(3), objects.Data(1), objects.Frozen(1), objects.SlottedData(1), objects.Viaduct(1),
+        objects.GetState(a=1), objects.FalseState(a=1), objects.NoState(a=1), objects.NewArgs(1, [2]),
+        objects.NewArgs(),
+        objects.NewArgsEx(1, key=[2]), objects.NewArgsEx(), objects.Reduced((objects.make, (1,))),
+        objects.ReducedEx([1]),
+        objects.SINGLETON, objects.Hashed(3), objects.Data(1), objects.Frozen(1), objects.SlottedData(1),
+        objects.Viaduct(1),
     ]  # fmt: skip
 
 
@@ -267,8 +301,10 @@ def reduces() -> Any:
     newobj_ex = copyreg.__newobj_ex__  # type: ignore[attr-defined]
     return [
         r((make, ())), r((make, (), None)), r((make, (1, "2"), {"state": 1})), r((make, (), 0)), r((make, (), [])),
-        r((list, (), None, iter((1, 2)))), r((list, (), None, iter(()))), r((list, (), None, [1])), r((list, (), None, None, None)),
-        r((dict, (), None, None, iter([(1, 2)]))), r((dict, (), None, None, {1: 2}.items())), r((dict, (), None, None, iter(()))),
+        r((list, (), None, iter((1, 2)))), r((list, (), None, iter(()))), r((list, (), None, [1])), r((list, (),
+        None, None, None)),
+        r((dict, (), None, None, iter([(1, 2)]))), r((dict, (), None, None, {1: 2}.items())), r((dict, (), None,
+        None, iter(()))),
         r((dict, (), {"s": 1}, iter((1,)), iter([("k", "v")]))), r((make, (), {"state": 1}, None, None, None)),
         r((make, (), {"state": 1}, None, None, objects.set_state)), r((make, (), None, None, None, objects.set_state)),
         r((make, (), [1], iter((1,)), iter([(1, 2)]), objects.set_state)), r((newobj, (objects.Reduced,))),
@@ -283,9 +319,12 @@ def names() -> Any:
     """Classes, functions and others that are saved by name."""
     c = objects.OfMeta
     return [
-        int, list, len, objects.Plain, objects.function, c, c.Inner, c.Inner.Innermost, c.method, c.Inner.method, c().method,
-        c.for_class, c.without, objects.OfMetaReduced, objects.Colour, objects.Colour.RED, dict.fromkeys, [].append, "".join,
-        str.upper, collections.OrderedDict, functools.partial(objects.function, 2), operator.itemgetter(1, 2), re.compile("a+"),
+        int, list, len, objects.Plain, objects.function, c, c.Inner, c.Inner.Innermost, c.method, c.Inner.method,
+        c().method,
+        c.for_class, c.without, objects.OfMetaReduced, objects.Colour, objects.Colour.RED, dict.fromkeys, [].append,
+        "".join,
+        str.upper, collections.OrderedDict, functools.partial(objects.function, 2), operator.itemgetter(1, 2),
+        re.compile("a+"),
         objects.Plain, objects.function, len, types.SimpleNamespace(a=1), abc.ABC,
         type(None), type,
     ]  # fmt: skip
@@ -295,13 +334,17 @@ def library() -> Any:
     """Objects of the standard library."""
     utc = datetime.timezone.utc
     return [
-        datetime.date(2020, 2, 29), datetime.datetime(2020, 1, 2, 3, 4, 5, 6), datetime.datetime(2020, 1, 2, tzinfo=utc),
+        datetime.date(2020, 2, 29), datetime.datetime(2020, 1, 2, 3, 4, 5, 6), datetime.datetime(2020, 1, 2,
+        tzinfo=utc),
         datetime.time(1, 2), datetime.timedelta(1, 2, 3), utc, datetime.timezone(datetime.timedelta(hours=1), "name"),
         decimal.Decimal("1.50"), fractions.Fraction(1, 3), uuid.UUID(int=5), pathlib.PurePosixPath("/a/b"),
         pathlib.PureWindowsPath("c:/a"), pathlib.Path("a"), 1j, range(5), range(1, 10, 3), array.array("i", [1, 2]),
-        collections.deque([1, [2]], 5), collections.ChainMap({"a": 1}), collections.UserDict(a=1), ipaddress.ip_address("::1"),
-        random.Random(1), itertools.chain, objects.Pair(1, 2), objects.Typed(1, "a"), objects.Colour.BLUE, objects.Flag.A,
-        objects.Flag.A | objects.Flag.B, objects.IntColour.ONE, ValueError("text", 1), KeyError("k"), OSError(2, "no", "file"),
+        collections.deque([1, [2]], 5), collections.ChainMap({"a": 1}), collections.UserDict(a=1),
+        ipaddress.ip_address("::1"),
+        random.Random(1), itertools.chain, objects.Pair(1, 2), objects.Typed(1, "a"), objects.Colour.BLUE,
+        objects.Flag.A,
+        objects.Flag.A | objects.Flag.B, objects.IntColour.ONE, ValueError("text", 1), KeyError("k"), OSError(2,
+        "no", "file"),
         sys.version_info[:3], StopIteration(1), collections.OrderedDict([(1, 2)]), collections.Counter("aab"),
         collections.defaultdict(int, a=1),
     ]  # fmt: skip
@@ -310,7 +353,8 @@ def library() -> Any:
 def subclasses() -> Any:
     """Of every builtin, with and without a state."""
     out: list[Any] = [
-        objects.Int(5), objects.Int(2**40), objects.Float(1.5), objects.Str("s"), objects.Bytes(b"b"), objects.Bytearray(b"ba"),
+        objects.Int(5), objects.Int(2**40), objects.Float(1.5), objects.Str("s"), objects.Bytes(b"b"),
+        objects.Bytearray(b"ba"),
         objects.List([1, 2]), objects.Dict(a=1), objects.Tuple((1, 2)), objects.Set({1}), objects.Frozenset({1}),
         objects.Complex(1j), objects.List(), objects.Dict(), objects.Tuple(), objects.Set(), objects.Frozenset(),
     ]  # fmt: skip

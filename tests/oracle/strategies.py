@@ -47,10 +47,24 @@ class Spec(NamedTuple):
 
 
 _INTS = sorted({s * 2**b + o for s in (1, -1) for b in (0, 8, 16, 31, 32, 63, 2039) for o in (-1, 0, 1)})
-_TEXT = ("", "a", "key", "\xe9", "\u20ac" * 21, "\ud800", "\\\n\r\0\x1a", "x" * 63, "x" * 64, "\xe9" * 127, "x" * 255, "x" * 256)
+_TEXT = (
+    "",
+    "a",
+    "key",
+    "\xe9",
+    "\u20ac" * 21,
+    "\ud800",
+    "\\\n\r\0\x1a",
+    "x" * 63,
+    "x" * 64,
+    "\xe9" * 127,
+    "x" * 255,
+    "x" * 256,
+)
 _NAMES = (objects.Plain, int, len, objects.function, objects.OfMeta.Inner, objects.OfMeta.method, objects.Colour.RED)
 _LIBRARY = (
-    datetime.date(2020, 1, 1), decimal.Decimal("1.5"), 1j, range(3), objects.Colour.BLUE, objects.Pair(1, 2), datetime.timedelta(1),
+    datetime.date(2020, 1, 1), decimal.Decimal("1.5"), 1j, range(3), objects.Colour.BLUE, objects.Pair(1, 2),
+    datetime.timedelta(1),
 )  # fmt: skip
 
 # Each kind: (number, parts) -> an object.  Atoms have no parts.
@@ -83,12 +97,12 @@ def _steady(parts: list[Any]) -> list[Any]:
 
     A hash that is an address (of an instance, a function, or before 3.12 of None) would put them in another order.
     """
-    return [x for x in parts if type(x) in (bool, int, str, bytes, objects.Hashed, float) and x == x]  # noqa: PLR0124
+    return [x for x in parts if type(x) in (bool, int, str, bytes, objects.Hashed, float) and x == x]
 
 
 def _pairs(parts: list[Any]) -> dict[Any, Any]:
     keys = [x if _hashable(x) else i for i, x in enumerate(parts)]
-    return dict(zip(keys, reversed(parts)))
+    return dict(zip(keys, reversed(parts), strict=False))
 
 
 _CONTAINERS: dict[str, Callable[[int, list[Any]], Any]] = {
@@ -117,8 +131,8 @@ _CONTAINERS: dict[str, Callable[[int, list[Any]], Any]] = {
     "OrderedDict": lambda n, parts: collections.OrderedDict(enumerate(parts)),
     "deque": lambda n, parts: collections.deque(parts),
     "run of int": lambda n, parts: [*range(n % 1100), *parts],
-    "run of float": lambda n, parts: [i / 2 for i in range(n % 600)] + parts,
-    "run of str": lambda n, parts: [str(i) for i in range(n % 1100)] + parts,
+    "run of float": lambda n, parts: [*(i / 2 for i in range(n % 600)), *parts],
+    "run of str": lambda n, parts: [*map(str, range(n % 1100)), *parts],
     "run of mixed": lambda n, parts: [(i, str(i), i / 2, (i,), [i], None)[i % 6] for i in range(n % 300)] + parts,
     "run of one": lambda n, parts: parts[:1] * (n % 1100),
     "big dict": lambda n, parts: dict.fromkeys(range(n % 3 + 999), *parts[:1]),
@@ -147,7 +161,11 @@ def _choose(integer: Integer) -> Spec:
     nodes.append(Node("list", 0, tuple(integer(0, last) for _ in range(integer(1, 4))) + (last,)))
     back = tuple((integer(0, last), integer(0, last + 1)) for _ in range(integer(0, 3)))
     filler = integer(0, 3)
-    return Spec(tuple(nodes), back, samples.FRAME - integer(1, 1500) if filler == 3 else integer(0, 70_000) if filler == 2 else 0)
+    return Spec(
+        tuple(nodes),
+        back,
+        samples.FRAME - integer(1, 1500) if filler == 3 else integer(0, 70_000) if filler == 2 else 0,
+    )
 
 
 @st.composite

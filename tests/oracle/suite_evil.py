@@ -18,8 +18,8 @@ import pytest
 
 import fastpickle
 
-from . import hooked, objects, samples
-from .compare import ALL, PythonFile, Run
+from . import hooked, objects
+from .compare import PythonFile, Run
 from .suite_hooks import small
 from .suite_values import Suite
 
@@ -45,7 +45,12 @@ PLACES: dict[str, Callable[[Any, Any], Any]] = {
     "dictitems": lambda x, after: [objects.Dict({"a": x, "b": after}), after],
     "state setter": lambda x, after: [objects.Reduced((objects.make, (), x, None, None, objects.set_state)), after],
     "batches": lambda x, after: [*range(998), x, after, "text", *range(1001), after],
-    "dict of batches": lambda x, after: {**dict.fromkeys(range(998)), "x": x, "after": after, **dict.fromkeys(range(2000, 3002))},
+    "dict of batches": lambda x, after: {
+        **dict.fromkeys(range(998)),
+        "x": x,
+        "after": after,
+        **dict.fromkeys(range(2000, 3002)),
+    },
     "set of batches": lambda x, after: [{*range(998), x, *range(3000, 4100)}, after],
     "twice": lambda x, after: [[x], x, (x, after)],
     "alone": lambda x, after: x,
@@ -68,14 +73,22 @@ _USES: dict[str, Callable[[Any], Any]] = {
 #: What the class may get in the middle of a dump: (run, base) -> the attribute.
 _CLASS_CHANGES: dict[str, Callable[[Run, Any], Any]] = {
     "persistent_id": lambda run, base: lambda self, obj: (run.record("persistent_id", obj), hooked._pid_of(obj))[1],
-    "reducer_override": lambda run, base: lambda self, obj: (run.record("reducer_override", obj), hooked._reduction_of(obj))[1],
+    "reducer_override": lambda run, base: (
+        lambda self, obj: (run.record("reducer_override", obj), hooked._reduction_of(obj))[1]
+    ),
     "memoize": lambda run, base: lambda self, obj: (run.record("memoize", obj), base.memoize(self, obj))[1],
     "save": lambda run, base: lambda self, obj, *a, **k: (run.record("save", obj), base.save(self, obj, *a, **k))[1],
     "put": lambda run, base: lambda self, i, *a: (run.record("put", i), base.put(self, i, *a))[1],
     "get": lambda run, base: lambda self, i: (run.record("get", i), base.get(self, i))[1],
-    "save_reduce": lambda run, base: lambda self, *a, **k: (run.record("save_reduce", a[0]), base.save_reduce(self, *a, **k))[1],
-    "_batch_appends": lambda run, base: lambda self, *a: (run.record("_batch_appends", a[0]), base._batch_appends(self, *a))[1],
-    "_batch_setitems": lambda run, base: lambda self, *a: (run.record("_batch_setitems", None), base._batch_setitems(self, *a))[1],
+    "save_reduce": lambda run, base: (
+        lambda self, *a, **k: (run.record("save_reduce", a[0]), base.save_reduce(self, *a, **k))[1]
+    ),
+    "_batch_appends": lambda run, base: (
+        lambda self, *a: (run.record("_batch_appends", a[0]), base._batch_appends(self, *a))[1]
+    ),
+    "_batch_setitems": lambda run, base: (
+        lambda self, *a: (run.record("_batch_setitems", None), base._batch_setitems(self, *a))[1]
+    ),
     "_BATCHSIZE": lambda run, base: 2,
     "dispatch": lambda run, base: {**base.dispatch, int: lambda pickler, obj: pickler.write(pickle.NONE)},
     "dispatch_table": lambda run, base: hooked._TABLE,
@@ -104,7 +117,13 @@ class EvilSuite(Suite):
     @pytest.mark.parametrize("change", hooked.ON_INSTANCE)
     def test_pickler_of_a_subclass_changed(self, change: str) -> None:
         """The same for subclasses that have hooks already."""
-        for subclass in ("nothing of its own", "records save", "persistent_id", "dispatch entry of dict", "reducer_override"):
+        for subclass in (
+            "nothing of its own",
+            "records save",
+            "persistent_id",
+            "dispatch entry of dict",
+            "reducer_override",
+        ):
             for place in ("list", "dict value", "tuple", "set", "state", "listitems", "arguments"):
 
                 def steps(run: Run) -> None:
@@ -117,7 +136,17 @@ class EvilSuite(Suite):
     @pytest.mark.parametrize("change", hooked.ON_INSTANCE)
     def test_pickler_changed_from(self, change: str) -> None:
         """Every way in which code can come to run in the middle of a dump."""
-        for how in ("__getstate__", "__reduce_ex__", "copyreg", "hash", "name", "property", "iterator", "pid", "dispatch"):
+        for how in (
+            "__getstate__",
+            "__reduce_ex__",
+            "copyreg",
+            "hash",
+            "name",
+            "property",
+            "iterator",
+            "pid",
+            "dispatch",
+        ):
 
             def steps(run: Run) -> None:
                 acting = _acting_by(how, lambda: hooked.ON_INSTANCE[change](run, run.pickler), run)
@@ -134,7 +163,9 @@ class EvilSuite(Suite):
                 return PythonFile(lambda k: hooked.ON_INSTANCE[change](run, run.pickler) if k == at else None)
 
             def steps(run: Run) -> None:
-                run.pickler.dump([small(), ["x" * 40_000, (1, 2), {"a": ("y" * 40_000, [1, 2], 255)}], small(), b"z" * 70_000, [1]])
+                run.pickler.dump(
+                    [small(), ["x" * 40_000, (1, 2), {"a": ("y" * 40_000, [1, 2], 255)}], small(), b"z" * 70_000, [1]]
+                )
 
             self.check(steps, file=file, protocols=(1, 4) if at == 1 else (4,))
 
@@ -191,7 +222,11 @@ class EvilSuite(Suite):
         """Code in the middle of a dump saves something that fails, and goes on."""
 
         def act(run: Run) -> None:
-            for bad in ([1, [objects.Acting(_raise, 1)]], {"a": (objects.Acting(_raise, 1),)}, objects.Plain(a=objects.Acting(_raise))):
+            for bad in (
+                [1, [objects.Acting(_raise, 1)]],
+                {"a": (objects.Acting(_raise, 1),)},
+                objects.Plain(a=objects.Acting(_raise)),
+            ):
                 run.kept.setdefault("alive", []).append(bad)
                 try:
                     run.pickler.save(bad)
@@ -233,7 +268,9 @@ class EvilSuite(Suite):
         self.check(again, fails=False, protocols=self.some(exception, place))
         self.check(steps, fails=True, cls=hooked.SUBCLASSES["records save"], protocols=(4,))
 
-    @pytest.mark.parametrize("kind", ["list", "tuple", "dict", "dict keys", "set", "frozenset", "List", "Dict", "OrderedDict"])
+    @pytest.mark.parametrize(
+        "kind", ["list", "tuple", "dict", "dict keys", "set", "frozenset", "List", "Dict", "OrderedDict"]
+    )
     def test_notes_name_the_item(self, kind: str) -> None:
         """The exception is raised at each position, at the edges of batches too."""
         for n in (1, 2, 3, 4, 5, 999, 1000, 1001, 1002, 2001):
@@ -315,7 +352,11 @@ class EvilSuite(Suite):
     @pytest.mark.parametrize("n", [1, 2, 998, 999, 1000, 1001, 2000])
     def test_set_changed(self, n: int) -> None:
         """A set that changes while its elements are saved."""
-        changes: list[Callable[[set[Any]], Any]] = [lambda x: x.add("new"), lambda x: x.clear(), lambda x: x.discard(n - 1)]
+        changes: list[Callable[[set[Any]], Any]] = [
+            lambda x: x.add("new"),
+            lambda x: x.clear(),
+            lambda x: x.discard(n - 1),
+        ]
         for change in changes:
             for at in {0, n // 2, n - 1, 999}:
 
@@ -339,7 +380,7 @@ class EvilSuite(Suite):
         self.check_made(make)
 
     def test_iterators(self) -> None:
-        """Iterators of list items and of pairs: malformed, endless after a break, longer than a batch, changing things."""
+        """Iterators of list items and of pairs: malformed, raising, longer than a batch, changing things."""
         forms: list[Callable[[Run], Any]] = [
             lambda run: (list, (), None, iter(range(1001))),
             lambda run: (list, (), None, 5),
@@ -401,26 +442,33 @@ class EvilSuite(Suite):
             return object()
 
         values: list[Any] = [
-            None, 5, [], {}, b"bytes", 1.5, object(), set(), (), (1,), (objects.make,), (objects.make, (), 1, None, None, None, 7),
-            (None, ()), (5, ()), ("text", ()), (objects.make, None), (objects.make, []), (objects.make, "text"), (objects.make, 5),
-            (newobj, ()), (newobj, (5,)), (newobj, (objects.Plain,)), (newobj, (Without,)), (newobj_ex, ()), (newobj_ex, (1, 2)),
+            None, 5, [], {}, b"bytes", 1.5, object(), set(), (), (1,), (objects.make,), (objects.make, (), 1, None,
+            None, None, 7),
+            (None, ()), (5, ()), ("text", ()), (objects.make, None), (objects.make, []), (objects.make, "text"),
+            (objects.make, 5),
+            (newobj, ()), (newobj, (5,)), (newobj, (objects.Plain,)), (newobj, (Without,)), (newobj_ex, ()),
+            (newobj_ex, (1, 2)),
             (newobj_ex, (objects.Plain, (), {})), (newobj_ex, (Without, (), {})), (newobj_ex, (objects.Reduced, 5, 6)),
-            (newobj_ex, (objects.Reduced, (), {}, 1)), (newobj, [objects.Reduced]), "no_such_name", "Plain", "", "a.b", "OfMeta.Inner",
+            (newobj_ex, (objects.Reduced, (), {}, 1)), (newobj, [objects.Reduced]), "no_such_name", "Plain", "",
+            "a.b", "OfMeta.Inner",
             objects.Str("SINGLETON"), objects.Tuple((objects.make, ())), (lambda: 1, ()), (objects.missing, ()),
-            (objects.make, (objects.missing,)), (objects.make, (), objects.missing), (objects.make, (), None, [objects.missing]),
+            (objects.make, (objects.missing,)), (objects.make, (), objects.missing), (objects.make, (), None,
+            [objects.missing]),
             (objects.make, (), None, None, [(1, objects.missing)]), (objects.make, (), 1, None, None, objects.missing),
             (__newobj__, (objects.Reduced,)), (objects.make, objects.Tuple((1, 2))),
         ]  # fmt: skip
         assert len(values) == 46
         value = values[wrong]
         for cls in (None, hooked.SUBCLASSES["records save"]):
-            self.check_made(lambda: objects.Reduced((value)), cls=cls)
+            self.check_made(lambda: objects.Reduced(value), cls=cls)
             self.check_made(lambda: [1, {"k": (objects.Reduced(value), 2)}], cls=cls)
             self.check_made(lambda: objects.Plain(a=objects.Reduced(value)), cls=cls, protocols=(2, 4))
         if isinstance(value, (tuple, str)):
 
             def subclass(base: Any, run: Run) -> Any:
-                return type("P", (base,), {"reducer_override": lambda self, obj: value if type(obj) is set else NotImplemented})
+                return type(
+                    "P", (base,), {"reducer_override": lambda self, obj: value if type(obj) is set else NotImplemented}
+                )
 
             self.check_made(lambda: [1, {2}, "after"], cls=subclass)
 
@@ -439,7 +487,7 @@ class EvilSuite(Suite):
 
         class Raising:
             @property
-            def __reduce_ex__(self) -> Any:
+            def __reduce_ex__(self) -> Any:  # noqa: PLE0302
                 raise AttributeError("hidden")
 
             def __reduce__(self) -> Any:
@@ -454,9 +502,12 @@ class EvilSuite(Suite):
             bad.__module__ = objects.__name__
         generator = (x for x in ())
         for bad in (
-            Local(), Local, lambda: 1, generator, io.StringIO, open, NoReduce(), NeitherReduce(), Raising(), BadState(), objects.missing,
-            objects.renamed, objects.__dict__["misnamed"], memoryview(b"x"), type("Plain", (), {}), slice(1, 2), objects,
-            (lambda: 1).__code__, object(), super(), {}.keys(), iter([1]), map(len, []), property(), classmethod(len), type(generator),
+            Local(), Local, lambda: 1, generator, io.StringIO, open, NoReduce(), NeitherReduce(), Raising(),
+            BadState(), objects.missing,
+            objects.renamed, objects.__dict__["misnamed"], memoryview(b"x"), type("Plain", (), {}), slice(1, 2),
+            objects,
+            (lambda: 1).__code__, object(), super(), {}.keys(), iter([1]), map(len, []), property(),
+            classmethod(len), type(generator),
             type(Local.__dict__), objects.WithPrivate.__dict__, io.BytesIO(b"x"), NotImplemented, ...,
         ):  # fmt: skip
             self.check_object(bad)
@@ -499,13 +550,20 @@ class EvilSuite(Suite):
                     try:
                         if is_ours and start_installed:
                             fastpickle.install()
-                        run.pickler.dump(PLACES[place](objects.Acting(act if is_ours else int, 550), [small(), objects.Acting(act if is_ours else int)]))
+                        run.pickler.dump(
+                            PLACES[place](
+                                objects.Acting(act if is_ours else int, 550),
+                                [small(), objects.Acting(act if is_ours else int)],
+                            )
+                        )
                         run.pickler.dump(small())
                     finally:
                         fastpickle.uninstall()
 
                 for cls in ("nothing of its own", "records save", "records memoize"):
-                    self.check(steps, protocols=self.some(place, act, start_installed, cls, n=1), cls=hooked.SUBCLASSES[cls])
+                    self.check(
+                        steps, protocols=self.some(place, act, start_installed, cls, n=1), cls=hooked.SUBCLASSES[cls]
+                    )
 
 
 def _raise() -> None:
@@ -595,7 +653,7 @@ def _acting_by(how: str, act: Action, run: Run) -> Any:
 
         class ByProperty:
             @property
-            def __reduce_ex__(self) -> Any:
+            def __reduce_ex__(self) -> Any:  # noqa: PLE0302
                 once()
                 return lambda protocol: (objects.make, (1,))
 
@@ -605,5 +663,8 @@ def _acting_by(how: str, act: Action, run: Run) -> Any:
         run.pickler.persistent_id = lambda obj: (once() if type(obj) is complex else None, old(obj))[1]
         return 1j
     assert how == "dispatch"
-    run.pickler.dispatch = {**run.pickler.dispatch, complex: lambda pickler, obj: (once(), pickler.save([1, "by dispatch"]))[1]}
+    run.pickler.dispatch = {
+        **run.pickler.dispatch,
+        complex: lambda pickler, obj: (once(), pickler.save([1, "by dispatch"]))[1],
+    }
     return 1j

@@ -1,4 +1,4 @@
-"""The abstract suite of hooks: whatever a subclass or an instance overrides is asked what the oracle asks, in that order.
+"""The abstract suite of hooks: what a subclass or an instance overrides is asked what the oracle asks, in that order.
 
 Every hook of `hooked` is tried on every graph of `samples`, at every protocol.
 
@@ -29,9 +29,11 @@ def mixture() -> Any:
 def small() -> Any:
     """One small object with most kinds."""
     return [
-        1, 255, 256, "text", "a", (1, "text"), [1, 2, 3], [4, 5], {"a": 1}, {1: (2, 3), "k": [1]}, {1, 2}, frozenset((1, 2)), 2.5,
+        1, 255, 256, "text", "a", (1, "text"), [1, 2, 3], [4, 5], {"a": 1}, {1: (2, 3), "k": [1]}, {1, 2},
+        frozenset((1, 2)), 2.5,
         None, True, b"b", objects.Plain(a=[1], text="text"), objects.Slotted(1, 2), objects.Plain, objects.List([1, 2]),
-        objects.Dict(a=1), objects.Viaduct(1), 1j, objects.function, objects.Colour.RED, "text", bytearray(b"c"), 2**40, "",
+        objects.Dict(a=1), objects.Viaduct(1), 1j, objects.function, objects.Colour.RED, "text", bytearray(b"c"),
+        2**40, "",
     ]  # fmt: skip
 
 
@@ -63,7 +65,13 @@ class HookSuite(Suite):
             hooked.ON_INSTANCE[hook](run, run.pickler)
             run.pickler.dump(small())
 
-        for subclass in ("nothing of its own", "persistent_id", "records memoize", "records save", "dispatch entry of list"):
+        for subclass in (
+            "nothing of its own",
+            "persistent_id",
+            "records memoize",
+            "records save",
+            "dispatch entry of list",
+        ):
             how = {"cls": hooked.SUBCLASSES[subclass], "file": lambda run: PythonFile()}
             self.check(steps, **how, protocols=self.some(hook, subclass), case=subclass)
 
@@ -114,7 +122,7 @@ class HookSuite(Suite):
             assert not types & {type(None), bool, int, float, str, bytes}
 
     def test_reducer_override_is_none(self) -> None:
-        """On the class, on the instance, and set in the middle of a dump: an error from 3.13 on, as good as missing before."""
+        """On the class, on the instance, and set in the middle of a dump: an error from 3.13 on."""
 
         def subclass(base: Any, run: Run) -> Any:
             return type("P", (base,), {"reducer_override": None})
@@ -133,7 +141,10 @@ class HookSuite(Suite):
     def test_dispatch_changed_in_place(self) -> None:
         """An entry of a table that is in use is changed, used, and put back."""
         for t in hooked.DISPATCHED:
-            marked = lambda pickler, obj: pickler.write(pickle.NONE)  # noqa: E731
+
+            def marked(pickler: Any, obj: Any) -> None:
+                pickler.write(pickle.NONE)
+
             tables = {id(table): table for table in (self.oracle.base.dispatch, self.ours.base.dispatch)}.values()
             for change in ("replaced", "deleted"):
                 originals = [table[t] for table in tables]
@@ -144,9 +155,11 @@ class HookSuite(Suite):
                         else:
                             del table[t]
                     self.check_made(small, protocols=self.some(t, change))
-                    self.check_made(samples.nested, protocols=self.some(t, change), cls=hooked.SUBCLASSES["records memoize"])
+                    self.check_made(
+                        samples.nested, protocols=self.some(t, change), cls=hooked.SUBCLASSES["records memoize"]
+                    )
                 finally:
-                    for table, original in zip(tables, originals):
+                    for table, original in zip(tables, originals, strict=False):
                         table[t] = original
             self.check_made(small)
 
@@ -156,11 +169,22 @@ class HookSuite(Suite):
         def steps(run: Run) -> None:
             run.pickler.dump(small())
             cls = type(run.pickler)
-            for name in ("memoize", "persistent_id", "save", "put", "get", "save_reduce", "_batch_appends", "_batch_setitems"):
+            for name in (
+                "memoize",
+                "persistent_id",
+                "save",
+                "put",
+                "get",
+                "save_reduce",
+                "_batch_appends",
+                "_batch_setitems",
+            ):
                 setattr(cls, name, vars(hooked.recording(cls.__base__, run, (name,)))[name].__get__(None, cls))
                 if name in ("memoize", "save", "put", "get", "save_reduce", "_batch_appends", "_batch_setitems"):
                     original = getattr(cls.__base__, name)
-                    setattr(cls, name, lambda self, *a, f=original, n=name, **k: (run.record(n, a[0]), f(self, *a, **k))[1])
+                    setattr(
+                        cls, name, lambda self, *a, f=original, n=name, **k: (run.record(n, a[0]), f(self, *a, **k))[1]
+                    )
                 run.pickler.dump(small())
                 delattr(cls, name)
                 run.pickler.dump(small())
@@ -216,7 +240,7 @@ class HookSuite(Suite):
         def steps(run: Run) -> None:
             obj = [1, {"a": [2, "text", objects.Plain(b=(3, objects.missing, 4))]}]
             for bad in (obj, (1, [objects.missing]), {objects.missing: 1}, objects.List([objects.missing])):
-                with pytest.raises(Exception):  # noqa: B017, PT011  # whatever it is
+                with pytest.raises(Exception):  # noqa: B017  # whatever it is
                     run.pickler.dump(bad)
             run.pickler.dump([obj[0], "text", [5]])
 
@@ -292,4 +316,6 @@ class HookSuite(Suite):
 
         for wrong in (None, 5, object()):
             self.check(lambda run: run.implementation.base(wrong, 4), protocols=(4,), fails=True)
-        self.check(lambda run: run.implementation.base(io.BytesIO(), 4, buffer_callback=len), protocols=(4,), fails=True)
+        self.check(
+            lambda run: run.implementation.base(io.BytesIO(), 4, buffer_callback=len), protocols=(4,), fails=True
+        )

@@ -97,8 +97,13 @@ _AROUND_FRAMES: dict[str, Callable[[], Any]] = {
     "tuples": lambda: [(), (1,), (1, "b"), (1, "b", 3), (1, 2, 3, 4, "e"), ((((1,), "x"),),)],
     "dict": lambda: {"key": "value", 1: 300, "list": [1, 2], ("k",): {"inner": None}, "k": 1.5},
     "sets": lambda: [{1, 2}, frozenset((3, "four")), {(5,)}],
-    "reduce": lambda: [objects.Plain(a=1), objects.Data(1), objects.List([1, 2]), objects.Reduced((objects.make, (1, [2])))],
-    "shared": lambda: (lambda s: [s, [s], (s, s), {"a": s}, s])(["shared"]),
+    "reduce": lambda: [
+        objects.Plain(a=1),
+        objects.Data(1),
+        objects.List([1, 2]),
+        objects.Reduced((objects.make, (1, [2]))),
+    ],
+    "shared": lambda: [s := ["shared"], [s], (s, s), {"a": s}, s],
     "atoms": lambda: [1, 256, 70000, 2**40, 1.5, True, None, b"bytes", "text", bytearray(b"x"), -1],
     "ints": lambda: list(range(250, 270)),
     "floats": lambda: [i / 2 for i in range(12)],
@@ -123,23 +128,41 @@ class ValueSuite(Suite):
     def test_sizes(self, kind: str) -> None:
         """Containers at the edges of batches: alone, in a list between others, and as the state of an instance."""
         make = samples.CONTAINERS[kind]
-        sizes = samples.SIZES if strategies.is_thorough() else samples.FEW_SIZES if self.breadth > 1 else samples.FEWEST_SIZES
+        sizes = (
+            samples.SIZES
+            if strategies.is_thorough()
+            else samples.FEW_SIZES
+            if self.breadth > 1
+            else samples.FEWEST_SIZES
+        )
         for n in sizes:
             self.check_made(lambda: make(n), protocols=self.some(kind, n, n=1 if n > 10 else 3))
             if n in (0, 1, 2, samples.BATCH):
-                self.check_made(lambda: [make(n), {"a": make(n)}, (make(n), "after")], protocols=self.some(kind, n, 1, n=1))
+                self.check_made(
+                    lambda: [make(n), {"a": make(n)}, (make(n), "after")], protocols=self.some(kind, n, 1, n=1)
+                )
                 self.check_made(lambda: objects.Plain(inside=make(n), after=1), protocols=self.some(kind, n, 2, n=1))
 
     def test_every_int_around_the_edges(self) -> None:
         """In a list of ints only, in mixed ones, and as keys and values."""
         for edge in (0, 256, 65536, 2**31, -(2**31), 2**63, -(2**63), 2**2039, -(2**2039)):
             ints = [edge + i for i in range(-3, 4)]
-            self.check_object([ints, tuple(ints), dict(zip(ints, ints)), {*ints}, *zip(ints, map(str, ints))])
+            self.check_object(
+                [
+                    ints,
+                    tuple(ints),
+                    dict(zip(ints, ints, strict=False)),
+                    {*ints},
+                    *zip(ints, map(str, ints), strict=False),
+                ]
+            )
 
     def test_large_memo(self) -> None:
         """More than 65535 entries, then objects from both ends of it."""
         items = [(i,) for i in range(65_600)]
-        self.check_object([items, items[0], items[255], items[256], items[65_535], items[65_536], items[-1]], protocols=self.some(n=1))
+        self.check_object(
+            [items, items[0], items[255], items[256], items[65_535], items[65_536], items[-1]], protocols=self.some(n=1)
+        )
 
     @pytest.mark.parametrize("part", _AROUND_FRAMES)
     def test_frame_at_every_offset(self, part: str) -> None:
@@ -148,7 +171,9 @@ class ValueSuite(Suite):
         for obj in sliding(size, _AROUND_FRAMES[part]):
             self.check_object(obj, protocols=(4,))
 
-    @pytest.mark.parametrize("wrap", ["list", "tuple", "dict key", "dict value", "set", "reduce", "state", "subclass", "last"])
+    @pytest.mark.parametrize(
+        "wrap", ["list", "tuple", "dict key", "dict value", "set", "reduce", "state", "subclass", "last"]
+    )
     def test_frame_inside(self, wrap: str) -> None:
         """A frame of 65535, 65536 and 65537 bytes inside each kind of container."""
         wrappers: dict[str, Callable[[Any, Any], Any]] = {
@@ -166,11 +191,13 @@ class ValueSuite(Suite):
             a, b = "a" * size, ("b", 1.5)
             self.check_object(wrappers[wrap](a, b), protocols=(4 + size % 2,))
 
-    @pytest.mark.parametrize("kind", ["text", "ints", "floats", "mixed", "pairs", "dict", "bytes", "tuples", "instances"])
+    @pytest.mark.parametrize(
+        "kind", ["text", "ints", "floats", "mixed", "pairs", "dict", "bytes", "tuples", "instances"]
+    )
     def test_many_frames(self, kind: str) -> None:
         """Homogeneous data that fills several frames, in batches of 1000."""
         many: dict[str, Callable[[], Any]] = {
-            "text": lambda: ["text number %d" % i for i in range(9_000)],
+            "text": lambda: [f"text number {i}" for i in range(9_000)],
             "ints": lambda: [i * 40_503 for i in range(40_000)],
             "floats": lambda: [i / 3 for i in range(20_000)],
             "mixed": lambda: [(i, str(i), i / 2, b"%d" % i, None)[i % 5] for i in range(30_000)],
@@ -187,7 +214,9 @@ class ValueSuite(Suite):
         for n in (samples.FRAME - 1, samples.FRAME, samples.FRAME + 1):
             for t in (lambda n: "x" * n, lambda n: b"x" * n, lambda n: bytearray(n), lambda n: "\u20ac" * (n // 3 + 1)):
                 big = t(n)
-                self.check_object([1, big, [big, "a"], (big,), {"k": big, "l": t(n)}, objects.Plain(big=big), t(n), "z"])
+                self.check_object(
+                    [1, big, [big, "a"], (big,), {"k": big, "l": t(n)}, objects.Plain(big=big), t(n), "z"]
+                )
 
     def test_files_written_by_python(self) -> None:
         """A file whose write is a Python function gets the same writes, at every protocol."""
@@ -226,7 +255,8 @@ class ValueSuite(Suite):
         with extension_codes({"Plain": 1, "function": 255, "Slotted": 256, "OfMeta": 65_535, "make": 65_536}):
             self.check_made(
                 lambda: [
-                    objects.Plain(a=1), objects.Plain, objects.function, objects.Slotted(), objects.OfMeta, objects.make,
+                    objects.Plain(a=1), objects.Plain, objects.function, objects.Slotted(), objects.OfMeta,
+                    objects.make,
                     objects.Reduced((objects.make, ())), objects.Plain,
                 ]
             )  # fmt: skip
@@ -242,7 +272,9 @@ class ValueSuite(Suite):
         copyreg.dispatch_table.update(registered)
         try:
             self.check_made(samples.instances)
-            self.check_made(lambda: [objects.OfMetaReduced, objects.OfMetaReduced, objects.Slotted(), objects.Viaduct([1])])
+            self.check_made(
+                lambda: [objects.OfMetaReduced, objects.OfMetaReduced, objects.Slotted(), objects.Viaduct([1])]
+            )
         finally:
             for t in registered:
                 del copyreg.dispatch_table[t]
@@ -260,7 +292,9 @@ class ValueSuite(Suite):
                 obj = wrap(obj)
             self.check_object([obj, obj, 1])
 
-    @pytest.mark.parametrize("kind", ["list", "dict", "tuple", "long tuple", "set", "frozenset", "instance", "reduce", "subclass"])
+    @pytest.mark.parametrize(
+        "kind", ["list", "dict", "tuple", "long tuple", "set", "frozenset", "instance", "reduce", "subclass"]
+    )
     def test_deepest_that_stock_manages(self, kind: str) -> None:
         """What the oracle can write without a RecursionError, ours can."""
         if sys.implementation.name != "cpython":
@@ -387,7 +421,9 @@ class BufferSuite(Suite):
         """A callback that takes buffers, leaves them, or raises."""
 
         def steps(run: Run) -> None:
-            run.pickler.dump([pickle.PickleBuffer(b"abc"), pickle.PickleBuffer(bytearray(b"de")), pickle.PickleBuffer(b"")])
+            run.pickler.dump(
+                [pickle.PickleBuffer(b"abc"), pickle.PickleBuffer(bytearray(b"de")), pickle.PickleBuffer(b"")]
+            )
 
         for protocol in (5,):
             outcomes: list[list[object]] = []
@@ -426,4 +462,6 @@ class BufferSuite(Suite):
         buffer = pickle.PickleBuffer(data)
         self.check_object([data, buffer, buffer, pickle.PickleBuffer(data), data], protocols=(5,))
         for n in (255, 256, samples.FRAME - 1, samples.FRAME):
-            self.check_object([pickle.PickleBuffer(bytes(n)), pickle.PickleBuffer(bytearray(n)), "after"], protocols=(5,))
+            self.check_object(
+                [pickle.PickleBuffer(bytes(n)), pickle.PickleBuffer(bytearray(n)), "after"], protocols=(5,)
+            )
