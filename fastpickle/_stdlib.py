@@ -170,7 +170,7 @@ def refuse_reduce_value(obj: object, reduce: Any, value: Any) -> NoReturn:
 def refuse_unreducible(obj: object) -> BaseException:
     """Return what stock raises for an object that has neither `__reduce_ex__` nor `__reduce__`."""
     try:
-        StockPickler(io.BytesIO()).dump(obj)
+        stock_methods["save"](StockPickler(io.BytesIO()), obj)
     except BaseException as exc:
         return exc
     raise AssertionError("stock can reduce it")

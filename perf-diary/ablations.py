@@ -225,35 +225,39 @@ def control() -> tuple[Edit, ...]:
 
 # Taken away.
 
+SAVE_ALL = "def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:"
+"""Where the loop begins."""
 
-@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL)
-def one_loop() -> tuple[Edit, ...]:
-    """Without: what the loop does for an object is a function, called for each one."""
-    new = """\
+OTHER_SAVE_ALL = """\
 def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
     for x in objs:
-        if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
-            return save_rest(pickler, plan, chain((x,), objs))
-        _save_one(pickler, plan, iter((x,)))
+        {each}
     frame = pickler.framer.current_frame
     return pickler.framer.file_write if frame is None else frame.write
 
 
-def _save_one(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:"""
-    return (("plain", "def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:", new),)
+def loop(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:"""
+"""Puts a call for each object in front of the loop, which becomes the function that is called."""
+
+CALLED_FOR_EACH = """\
+if pickler._fastpickle_plan is plan or settled(pickler) is plan:
+            loop(pickler, plan, iter((x,)))
+        else:
+            pickler.save(x)"""
+
+
+@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL)
+def one_loop() -> tuple[Edit, ...]:
+    """Without: what the loop does for an object is a function, called for each one."""
+    return (("plain", SAVE_ALL, OTHER_SAVE_ALL.format(each=CALLED_FOR_EACH)),)
 
 
 @ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL)
 def loop_without_save() -> tuple[Edit, ...]:
     """Without: the items of a container, and the parts of a reduce, go through save() one by one."""
-    unsaved = "save_all(pickler, plan, unsaved)"
-    either = "(save_all if holds(pickler, plan) else save_rest)"
     return (
-        ("plain", unsaved, "save_rest(pickler, plan, unsaved)"),
-        ("plain", either, "save_rest"),
-        ("plain", "write = save_all(pickler, plan, iter(obj))", "write = save_rest(pickler, plan, iter(obj))"),
-        ("reduce", unsaved, "save_rest(pickler, plan, unsaved)"),
-        ("reduce", either, "save_rest"),
+        ("plain", SAVE_ALL, OTHER_SAVE_ALL.format(each="pickler.save(x)")),
+        ("pickler", "from .plain import commit_frame, save_all", "from .plain import commit_frame, loop as save_all"),
     )
 
 
@@ -303,42 +307,40 @@ def small_containers() -> tuple[Edit, ...]:
 @ablation(("dict_str_int_5k", "dict_1000_entries"), MIXED, SMALL)
 def flat_dict_batches() -> tuple[Edit, ...]:
     """Without: a dict is saved pair by pair, not as a batch of keys and values in turn."""
-    pair_by_pair = """
-        try:
-            for batch in {pairs}:
-                unsaved = iter(batch)
-                write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
-        except BaseException as exc:
-            _note_item(exc, obj, batch, unsaved)
-    """
-    small = """
+    one_batch = """
         batch = [*chain.from_iterable(obj.items())]
         unsaved = iter(batch)
         try:
             write = save_all(pickler, plan, unsaved)
-        except BaseException as exc:
-            _note_item(exc, obj, batch, unsaved)
     """
-    large = """
-        unsaved = iter(batch)
+    pair_by_pair = """
         try:
-            write = (save_all if holds(pickler, plan) else save_rest)(pickler, plan, unsaved)
-        except BaseException as exc:
-            _note_item(exc, obj, batch, unsaved)
+            for batch in [*obj.items()]:
+                unsaved = iter(batch)
+                write = save_all(pickler, plan, unsaved)
     """
+    batches = """\
+def _set_batches_of_pairs(pickler: Any, plan: Plan, items: Any, write: Write) -> None:
+    while pairs := list(islice(items, _BATCHSIZE)):
+        n = len(pairs)
+        if n > 1:
+            write(MARK)
+        for pair in pairs:
+            write = save_all(pickler, plan, iter(pair))
+        write(SETITEMS if n > 1 else SETITEM)
+        if n < _BATCHSIZE:
+            return
+
+
+def save_dict("""
     return (
-        ("plain", small, pair_by_pair.format(pairs="[*obj.items()]")),
-        ("plain", large, pair_by_pair.format(pairs="pairs")),
+        ("plain", one_batch, pair_by_pair),
         (
             "plain",
-            "while batch := list(islice(items, 2 * _BATCHSIZE)):",
-            "while pairs := list(islice(items, _BATCHSIZE)):",
+            "set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)",
+            "_set_batches_of_pairs(pickler, plan, iter(obj.items()), write)",
         ),
-        ("plain", "        n = len(batch)\n        if n > 2:", "        n = len(pairs)\n        if n > 1:"),
-        ("plain", "SETITEMS if n > 2 else SETITEM", "SETITEMS if n > 1 else SETITEM"),
-        ("plain", "if n < 2 * _BATCHSIZE:", "if n < _BATCHSIZE:"),
-        ("plain", "plan, chain.from_iterable(obj.items())", "plan, iter(obj.items())"),
-        ("reduce", "chain.from_iterable(dictitems)", "dictitems"),
+        ("plain", "def save_dict(", batches),
     )
 
 
@@ -351,9 +353,10 @@ def memoized_tuples() -> tuple[Edit, ...]:
 @ablation(SETS)
 def set_saver() -> tuple[Edit, ...]:
     """Without: sets are saved by stock's function, their items by save()."""
+    own = "if own is not None and entry is own[0]:"
     return (
         ("plain", "hooks.savers[set] = 4, _save_set", "hooks.savers[set] = 4, None"),
-        ("reduce", "own = OWN_REDUCES.get(id(entry))", "own = OWN_REDUCES.get(id(entry)) if plan.proto < 4 else None"),
+        ("reduce", own, own.replace(":", " and plan.proto < 4:")),
     )
 
 
@@ -364,15 +367,15 @@ def usual_form() -> tuple[Edit, ...]:
 
 
 @ablation(OBJECTS)
-def known_c_reduces() -> tuple[Edit, ...]:
-    """Without: the plan is settled after every reduce, the interpreter's own ones too."""
-    return (("reduce", "if not is_nobodys(reduce, t):", "if True:"),)
+def known_reduces() -> tuple[Edit, ...]:
+    """Without: the plan is settled after every reduce, also after one that runs nobody's code."""
+    return (("reduce", "if not is_nobodys(reduce, obj, t, has_default):", "if True:"),)
 
 
 @ablation(SETS, BYTES, protocol=2)
 def own_reduces() -> tuple[Edit, ...]:
     """Without: sets and bytes at protocols that have no opcode for them are saved by stock's functions; protocol 2."""
-    return (("reduce", "own = OWN_REDUCES.get(id(entry))", "own = None"),)
+    return (("reduce", "if own is not None and entry is own[0]:", "if False:"),)
 
 
 @ablation(("list_of_small_ints_10k",), SHARED, STRINGS, BYTES, MIXED, SMALL)
@@ -401,11 +404,7 @@ def compiled_structs() -> tuple[Edit, ...]:
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
 def atoms_beside_hooks() -> tuple[Edit, ...]:
     """Without: in a pickler with a hook for every object, ints, floats and strings go through dispatch."""
-    return (
-        ("pickler", "if entry is _stock_save_long and self.bin and", "if False and"),
-        ("pickler", "if entry is _stock_save_float and self.bin:", "if False:"),
-        ("pickler", "if entry is _stock_save_str and self.proto >= 4 and", "if False and"),
-    )
+    return tuple(("pickler", f"entry is _stock_save_{kind}", "False") for kind in ("long", "float", "str"))
 
 
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
@@ -499,11 +498,10 @@ def no_memo_check_for_atoms() -> tuple[Edit, ...]:
 @ablation(OBJECTS, puts_in=True)
 def no_settling() -> tuple[Edit, ...]:
     """With: a reduce is taken to have changed nothing; a hook that it sets is not seen."""
-    settling = """
-        if not is_nobodys(reduce, t):
-            plan = pickler.__dict__["_fastpickle_plan"] = settle(pickler, pickler._fastpickle_plan.in_doubt)
-    """
-    return (("reduce", settling, ""),)
+    return (
+        ("reduce", "has_default = has_default_reduce(pickler._fastpickle_dump, obj, t)", "has_default = True"),
+        ("reduce", "if not is_nobodys(reduce, obj, t, has_default):", "if False:"),
+    )
 
 
 PROCESSES = 3

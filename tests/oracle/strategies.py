@@ -158,7 +158,7 @@ def _choose(integer: Integer) -> Spec:
             parts = tuple(integer(0, i - 1) for _ in range(integer(0, 5)))
             nodes.append(Node(_CONTAINER_NAMES[integer(0, len(_CONTAINER_NAMES) - 1)], integer(0, 9999), parts))
     last = len(nodes) - 1
-    nodes.append(Node("list", 0, tuple(integer(0, last) for _ in range(integer(1, 4))) + (last,)))
+    nodes.append(Node("list", 0, (*(integer(0, last) for _ in range(integer(1, 4))), last)))
     back = tuple((integer(0, last), integer(0, last + 1)) for _ in range(integer(0, 3)))
     filler = integer(0, 3)
     return Spec(
