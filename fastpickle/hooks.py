@@ -71,17 +71,19 @@ class Plan(dict[type, "Saver | None"]):
         proto: the protocol.
         save: the class's `save`, for where the plan is no longer in force.
         other: saves an object of any other type.
+        save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         entries: the dispatch entries of `_TYPES`.
         in_doubt: the empty plan that stands for this one from when code that is not ours runs until it is looked at.
         doubted: the plan that this one stands for in that way, if it does.
     """
 
-    __slots__ = ("doubted", "entries", "in_doubt", "other", "proto", "save")
+    __slots__ = ("doubted", "entries", "in_doubt", "other", "proto", "save", "save_dict", "save_list", "save_tuple")
 
     def __init__(self, proto: int, save: Any, other: Saver, entries: Any, doubted: Plan | None = None) -> None:
         self.proto = proto
         self.save = save
         self.other = other
+        self.save_list = self.save_dict = self.save_tuple = other
         self.entries = entries
         self.doubted = doubted
         self.in_doubt = self
@@ -269,6 +271,9 @@ def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
             saver = own_saver if entry is stock_entry else _saver_of(t, entry)
             if saver is not None and proto >= lowest_proto:
                 new[t] = saver
+    new.save_list = new.get(list) or new.other
+    new.save_dict = new.get(dict) or new.other
+    new.save_tuple = new.get(tuple) or new.other
     if len(_plans) >= _PLANS_KEPT:
         _plans.clear()
     _plans[proto, save, entries] = new

@@ -144,6 +144,12 @@ def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
                 memo[key] = i, x
                 continue
             outside(pickler, _stock_save_bytes, x)
+        elif t is list:
+            plan.save_list(pickler, plan, x, write)
+        elif t is dict:
+            plan.save_dict(pickler, plan, x, write)
+        elif t is tuple:
+            plan.save_tuple(pickler, plan, x, write)
         else:
             (plan.get(t) or plan.other)(pickler, plan, x, write)
         # Other code may have run, and other frames begun; framer and memo are the same as long as the plan is.
@@ -206,7 +212,7 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     if n == 0:
         write(opening)
     elif n < _BATCHSIZE:
-        write(opening + MARK if n > 1 else opening)
+        write(opening if n == 1 else _MARKED_LIST if plan.proto >= 4 else opening + MARK)
         unsaved = iter(obj[:])  # a snapshot, as stock takes one of each batch
         try:
             write = save_all(pickler, plan, unsaved)
@@ -220,6 +226,7 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
 
 
 _EMPTY_LIST = EMPTY_LIST + MEMOIZE
+_MARKED_LIST = EMPTY_LIST + MEMOIZE + MARK
 hooks.savers[list] = 1, _save_list
 
 
@@ -256,7 +263,7 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
     if n == 0:
         write(opening)
     elif n < _BATCHSIZE:
-        write(opening + MARK if n > 1 else opening)
+        write(opening if n == 1 else _MARKED_DICT if plan.proto >= 4 else opening + MARK)
         batch = [*chain.from_iterable(obj.items())]
         unsaved = iter(batch)
         try:
@@ -271,6 +278,7 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
 
 
 _EMPTY_DICT = EMPTY_DICT + MEMOIZE
+_MARKED_DICT = EMPTY_DICT + MEMOIZE + MARK
 hooks.savers[dict] = 1, save_dict
 
 

@@ -362,7 +362,6 @@ def child_environment() -> dict[str, str]:
 
 _MAIN = """
     import sys, io, dill, pickle
-    import fastpickle, fastpickle.backends.dill as backend
     import pickle as module_in_main
 
     class Base:
@@ -377,31 +376,41 @@ _MAIN = """
     instance = OfMain([1])
     data["instance"] = instance
     compiled = compile("1 + 1", "name", "eval")
-    objs = [OfMain, instance, function, with_globals, data, [instance] * 3, lambda: data, globals(), dict(globals()),
-    {1: globals()},
-            sys.modules["__main__"], [OfMain(i) for i in range(1001)], vars(OfMain), {"__name__": "__main__"}, compiled]
-    count = 0
-    for obj in objs:
-        for protocol in range(6):
-            for settings in ({}, {"byref": True}, {"recurse": True}):
-                def attempt(dumps):
-                    try:
-                        return dumps(obj, protocol, **settings)
-                    except Exception as exc:
-                        return type(exc), str(exc)
-                expected = attempt(dill.dumps)
-                with fastpickle.patched():
-                    got = attempt(dill.dumps)
-                assert got == expected, (obj, protocol, settings)
-                assert attempt(backend.dumps) == expected, (obj, protocol, settings)
-                count += 1
-    print(count)
+
+    def compare():  # in a function, so that neither fastpickle nor the results are a part of __main__
+        import fastpickle, fastpickle.backends.dill as backend
+        objs = [OfMain, instance, function, with_globals, data, [instance] * 3, lambda: data, globals(),
+                dict(globals()),
+                {1: globals()}, sys.modules["__main__"], [OfMain(i) for i in range(1001)], vars(OfMain),
+                {"__name__": "__main__"}, compiled]
+        count = 0
+        for obj in objs:
+            for protocol in range(6):
+                for settings in ({}, {"byref": True}, {"recurse": True}):
+                    def attempt(dumps):
+                        try:
+                            return dumps(obj, protocol, **settings)
+                        except RecursionError:
+                            return None
+                        except Exception as exc:
+                            return type(exc), str(exc)
+                    attempt(dill.dumps)  # the first time dill may write something else
+                    expected = attempt(dill.dumps)
+                    with fastpickle.patched():
+                        got = attempt(dill.dumps)
+                    if expected is not None:
+                        assert got == expected, (obj, protocol, settings)
+                        assert attempt(backend.dumps) == expected, (obj, protocol, settings)
+                        count += type(expected) is bytes
+        print(count)
+
+    compare()
 """
 
 
 def test_main(tmp_path: Any) -> None:
     """Classes, functions and dicts of __main__, from a script."""
-    assert int(run_main(_MAIN, tmp_path)) > 200
+    assert int(run_main(_MAIN, tmp_path)) > (50 if sys.version_info >= (3, 15) else 150)  # without code objects
 
 
 def test_session(tmp_path: Any) -> None:
@@ -432,7 +441,7 @@ def test_session(tmp_path: Any) -> None:
                 with fastpickle.patched():
                     got = dumped(settings)
                 assert got == expected
-                assert type(got) is bytes, got
+                assert type(got) is bytes or sys.version_info >= (3, 15), got  # dill pickles no code object there
 
         if hasattr(dill, "dump_module"):
             compare()
@@ -473,7 +482,11 @@ def test_import_order(order: str, tmp_path: Any) -> None:
                 else:
                     outs.append(file.getvalue())
         import dill
-        outs.append(dill.dumps([1, {{"a": lambda: 1}}, local, Importing, sys.__dict__]))
+        for obj in ([1, {{"a": lambda: 1}}, local, Importing], [sys.__dict__, {{"a": {{}}}}]):
+            try:
+                outs.append(dill.dumps(obj, recurse=True))
+            except Exception as exc:  # dill 0.4.1 pickles no code object on 3.15
+                outs.append((type(exc).__name__, str(exc).split(" at 0x")[0]))
         dill.extend(False)
         file = io.BytesIO()
         pickle._Pickler(file, 4).dump([1, {{"a": 2}}])
@@ -481,7 +494,5 @@ def test_import_order(order: str, tmp_path: Any) -> None:
         import re
         print(re.sub("0x[0-9a-f]+", "0x", repr(outs)))
     """
-    # __main__ holds fastpickle in one of them, but dill refers to the globals that the functions use only with recurse
-    code = code.replace("dill.dumps([", "dill.dumps([").replace("sys.__dict__])", "sys.__dict__], recurse=True)")
     expected = run_main(code.format(order=order, accelerated=False), tmp_path)
     assert run_main(code.format(order=order, accelerated=True), tmp_path) == expected

@@ -163,6 +163,8 @@ def _(base: Any, run: Run) -> Any:
         def save(self, obj, save_persistent_id=True):
             try:
                 super().save(obj, save_persistent_id)
+            except RecursionError:  # where it comes is one of the allowed differences
+                raise
             except Exception as exc:
                 run.record("failed", obj, type(exc).__name__)
                 super().save("instead")
