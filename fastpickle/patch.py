@@ -65,7 +65,12 @@ def is_installed() -> bool:
 
 @contextmanager
 def patched() -> Iterator[None]:
-    """Accelerate the stock class inside a `with` block; blocks may be nested, and overlap in several threads."""
+    """Accelerate the stock class inside a `with` block; blocks may be nested, and overlap in several threads.
+
+    Put one block around many dumps, not one around each.  CPython forgets what it has cached of a class that changes,
+    and from 3.13 on it caches nothing any more of one that has changed about a thousand times: then its picklers,
+    stock's too, are slower until the process ends.  `install()` and `fastpickle.backends` have no such limit.
+    """
     with _lock:
         _enter()
     try:

@@ -98,7 +98,7 @@ def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
         t = type(x)
         if t is str:
             try:
-                encoded = x.encode()  # half the time of encode("utf-8", "surrogatepass")
+                encoded = x.encode()  # naming the encoding takes 5 % more instructions for a list of strings
             except UnicodeEncodeError:
                 encoded = x.encode("utf-8", "surrogatepass")
             n = len(encoded)

@@ -288,12 +288,13 @@ def one_opening_write() -> tuple[Edit, ...]:
         if n == 0:
             write(opening)
         elif n < _BATCHSIZE:
-            write(opening + MARK if n > 1 else opening)
+            write(opening if n == 1 else _MARKED_LIST if plan.proto >= 4 else opening + MARK)
     """
     return (
         ("plain", "opening = _EMPTY_LIST if plan.proto >= 4 else EMPTY_LIST + put(plan.proto, i)", "write(EMPTY_LIST)"),
         ("plain", "opening = _EMPTY_DICT if plan.proto >= 4 else EMPTY_DICT + put(plan.proto, i)", "write(EMPTY_DICT)"),
         ("plain", one, three),
+        ("plain", one.replace("_LIST", "_DICT"), three),
         ("plain", "    else:\n        write(opening)", "    else:"),
     )
 

@@ -146,6 +146,8 @@ class EvilSuite(Suite):
             "iterator",
             "pid",
             "dispatch",
+            "dispatch, late",
+            "__reduce_ex__, late",
         ):
 
             def steps(run: Run) -> None:
@@ -662,9 +664,23 @@ def _acting_by(how: str, act: Action, run: Run) -> Any:
         old = run.pickler.persistent_id
         run.pickler.persistent_id = lambda obj: (once() if type(obj) is complex else None, old(obj))[1]
         return 1j
-    assert how == "dispatch"
-    run.pickler.dispatch = {
-        **run.pickler.dispatch,
-        complex: lambda pickler, obj: (once(), pickler.save([1, "by dispatch"]))[1],
-    }
+    if how == "__reduce_ex__, late":  # after it has used the pickler itself
+
+        class Late:
+            def __reduce_ex__(self, protocol: int) -> Any:
+                run.pickler.save([1, "late"])
+                run.pickler.write(pickle.POP)
+                once()
+                return objects.make, (protocol, [1])
+
+        return Late()
+
+    def save_complex(pickler: Any, obj: Any) -> None:
+        if how == "dispatch":
+            once()
+        pickler.save([1, "by dispatch"])
+        if how == "dispatch, late":
+            once()
+
+    run.pickler.dispatch = {**run.pickler.dispatch, complex: save_complex}
     return 1j
