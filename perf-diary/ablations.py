@@ -266,7 +266,7 @@ def default_encode() -> tuple[Edit, ...]:
     """Without: strings are always encoded by encode("utf-8", "surrogatepass")."""
     old = """
         try:
-            encoded = x.encode()  # half the time of encode("utf-8", "surrogatepass")
+            encoded = x.encode()  # naming the encoding takes 5 % more instructions for a list of strings
         except UnicodeEncodeError:
             encoded = x.encode("utf-8", "surrogatepass")
     """
