@@ -1,7 +1,7 @@
 """Objects that no plan contains: by a function that knows the type, or by a reduce.
 
     save_object(obj) --+-- dispatch entry ----------------------------> that function
-                       +-- dispatch_table, __reduce_ex__ ---> value --+-- usual_form() ---> its parts, in the loop
+                       +-- dispatch_table, __reduce_ex__ ---> value --+-- _usual_form() ---> its parts, in the loop
                                                                       +-- anything else --> stock's save_reduce()
 
 PEP 307 says what a reduce may give, PEP 3154 which opcodes it becomes.  Any of this may run somebody's code, so the
@@ -49,9 +49,9 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
     is_own = False
     entry = pickler.dispatch.get(t)
     if entry is None:
-        has_default = has_default_reduce(pickler._fastpickle_dump, obj, t)
+        has_default = _has_default_reduce(pickler._fastpickle_dump, obj, t)
         reduce, rv = reduce_value(pickler, obj, t)
-        if not is_nobodys(reduce, obj, t, has_default):  # what it changed, if anything, counts from here on
+        if not _is_nobodys(reduce, obj, t, has_default):  # what it changed, if anything, counts from here on
             state = pickler.__dict__
             state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
             plan = settled(pickler)
@@ -62,7 +62,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             call = pickler.save_global
             args = (obj, rv)
     else:
-        own = OWN_REDUCES.get(t)
+        own = _OWN_REDUCES.get(t)
         if own is not None and entry is own[0]:
             is_own = True
             rv = own[1](obj)
@@ -81,7 +81,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
     if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
         refuse_reduce_value(obj, reduce, rv)
     try:
-        form = usual_form(plan, obj, rv) if plan else None
+        form = _usual_form(plan, obj, rv) if plan else None
         if form is None:
             state = pickler.__dict__
             state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
@@ -112,12 +112,12 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             return
         _, _, part, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
         if listitems is not None:
-            if type(listitems) in LIST_ITERATORS and holds(pickler, plan):
+            if type(listitems) in _LIST_ITERATORS and holds(pickler, plan):
                 append_batches(pickler, plan, listitems, obj, pickler.write)
             else:
                 pickler._batch_appends(*for_batch(watched(pickler, listitems), obj))
         if dictitems is not None:
-            if type(dictitems) in PAIR_ITERATORS and holds(pickler, plan):
+            if type(dictitems) in _PAIR_ITERATORS and holds(pickler, plan):
                 set_batches(pickler, plan, chain.from_iterable(dictitems), obj, pickler.write)
             else:
                 pickler._batch_setitems(*for_batch(watched(pickler, dictitems), obj))
@@ -176,14 +176,14 @@ def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
     raise refuse_unreducible(obj)
 
 
-def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
+def _is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
     """Tell whether a reduce that has been asked is sure to have run no code but the interpreter's.
 
     Args:
         reduce: the function.
         obj: the object that it reduced.
         t: its type.
-        has_default: what `has_default_reduce` said before.
+        has_default: what `_has_default_reduce` said before.
     """
     if type(reduce) is BuiltinMethodType:
         return reduce.__self__ is obj and (has_default or not t.__flags__ & _HEAP_TYPE)
@@ -194,7 +194,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written i
 _reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
 
 
-def has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
+def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
     """Tell whether the reduce of `obj` is sure to be `object`'s own, and to run no code but the interpreter's.
 
     It is so for instances of classes that define nothing of what `object.__reduce_ex__` asks for (PEP 307): dataclasses
@@ -223,7 +223,7 @@ _ASKED_FOR = frozenset(("__reduce_ex__", "__reduce__", "__getstate__", "__getnew
 _DICT: Any = vars(type("_", (), {}))["__dict__"]  # what gives an instance its __dict__
 
 #: What stock's own functions give to save_reduce() at protocols that have no opcode for their type.
-OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {
+_OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {
     bytes: (
         stock_methods["save_bytes"],
         lambda obj: (codecs.encode, (str(obj, "latin1"), "latin1")) if obj else (bytes, ()),
@@ -237,14 +237,14 @@ OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]
 }
 
 #: Iterators over items that run nobody's code; the second ones give pairs, and nothing else.
-LIST_ITERATORS: frozenset[type] = frozenset((type(iter([])), type(iter(()))))
-PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
+_LIST_ITERATORS: frozenset[type] = frozenset((type(iter([])), type(iter(()))))
+_PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
 
 
 _HAVE_A_NAME = frozenset((type, FunctionType, BuiltinFunctionType))
 
 
-def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
+def _usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
     """Tell whether what a reduce gave is a call of a function, or of a class's `__new__`, as it should be.
 
     Args:

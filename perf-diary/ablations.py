@@ -364,13 +364,13 @@ def set_saver() -> tuple[Edit, ...]:
 @ablation(OBJECTS)
 def usual_form() -> tuple[Edit, ...]:
     """Without: what a reduce gives is handed to stock's save_reduce()."""
-    return (("reduce", "form = usual_form(plan, obj, rv) if plan else None", "form = None"),)
+    return (("reduce", "form = _usual_form(plan, obj, rv) if plan else None", "form = None"),)
 
 
 @ablation(OBJECTS)
 def known_reduces() -> tuple[Edit, ...]:
     """Without: the plan is settled after every reduce, also after one that runs nobody's code."""
-    return (("reduce", "if not is_nobodys(reduce, obj, t, has_default):", "if True:"),)
+    return (("reduce", "if not _is_nobodys(reduce, obj, t, has_default):", "if True:"),)
 
 
 @ablation(SETS, BYTES, protocol=2)
@@ -500,8 +500,8 @@ def no_memo_check_for_atoms() -> tuple[Edit, ...]:
 def no_settling() -> tuple[Edit, ...]:
     """With: a reduce is taken to have changed nothing; a hook that it sets is not seen."""
     return (
-        ("reduce", "has_default = has_default_reduce(pickler._fastpickle_dump, obj, t)", "has_default = True"),
-        ("reduce", "if not is_nobodys(reduce, obj, t, has_default):", "if False:"),
+        ("reduce", "has_default = _has_default_reduce(pickler._fastpickle_dump, obj, t)", "has_default = True"),
+        ("reduce", "if not _is_nobodys(reduce, obj, t, has_default):", "if False:"),
     )
 
 

@@ -220,6 +220,53 @@ class EvilSuite(Suite):
             self.check(steps, protocols=self.some(place, use), case=place)
 
     @pytest.mark.parametrize("place", PLACES)
+    def test_reduction_changed(self, place: str) -> None:
+        """A class whose instances were saved already gets other ways to be reduced, and code that changes the pickler."""
+
+        def reduce_late(run: Run, obj: Any) -> Any:
+            run.pickler.fast = True
+            return objects.make, (1, "late")
+
+        ways: dict[str, Callable[[Run, Any], Any]] = {
+            "__reduce__": lambda run, cls: lambda self: reduce_late(run, self),
+            "__reduce_ex__": lambda run, cls: lambda self, protocol: reduce_late(run, self),
+            "__getstate__": lambda run, cls: lambda self: reduce_late(run, self),
+            "__getattribute__": lambda run, cls: (
+                lambda self, name: (
+                    reduce_late(run, self),
+                    object.__getattribute__(self, name),
+                )[1]
+            ),
+            "copyreg": lambda run, cls: lambda obj: reduce_late(run, obj),
+            "dispatch": lambda run, cls: lambda pickler, obj: pickler.save(reduce_late(run, obj)),
+            "dispatch_table": lambda run, cls: {cls: lambda obj: reduce_late(run, obj)},
+        }
+        for name, way in ways.items():
+
+            def steps(run: Run) -> None:
+                cls = type("Other", (objects.Plain,), {"__module__": objects.__name__})
+                run.kept["original"], objects.Other = objects.Other, cls  # type: ignore[misc]
+
+                def act() -> None:
+                    if name == "copyreg":
+                        copyreg.dispatch_table[cls] = way(run, cls)
+                    elif name == "dispatch":
+                        run.pickler.dispatch = {**run.pickler.dispatch, cls: way(run, cls)}
+                    elif name == "dispatch_table":
+                        run.pickler.dispatch_table = way(run, cls)
+                    else:
+                        setattr(cls, name, way(run, cls))
+
+                try:
+                    after = [cls(a=2), "text", [cls(a=(3, "text"))], (1, 2)]
+                    run.pickler.dump([cls(a=1), cls(b=1), PLACES[place](objects.Acting(act, 550), after)])
+                finally:
+                    objects.Other = run.kept["original"]  # type: ignore[misc]
+                    copyreg.dispatch_table.pop(cls, None)
+
+            self.check(steps, protocols=self.some(place, name), case=name)
+
+    @pytest.mark.parametrize("place", PLACES)
     def test_exception_caught_inside(self, place: str) -> None:
         """Code in the middle of a dump saves something that fails, and goes on."""
 
