@@ -414,6 +414,12 @@ def frame_check_beside_hooks() -> tuple[Edit, ...]:
     return (("pickler", "if type(framer) is _KnownFramer:", "if False:"),)
 
 
+@ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
+def dict_left_alone() -> tuple[Edit, ...]:
+    """Without: the `__dict__` of a pickler that allows no shortcut is asked for all the same (up to 3.12 that counts)."""
+    return (("hooks", "    cls = type(pickler)\n    try:", "    cls = type(pickler)\n    pickler.__dict__\n    try:"),)
+
+
 # Taken away, for dill.
 
 

@@ -221,7 +221,7 @@ class EvilSuite(Suite):
 
     @pytest.mark.parametrize("place", PLACES)
     def test_reduction_changed(self, place: str) -> None:
-        """A class whose instances were saved already gets other ways to be reduced, and code that changes the pickler."""
+        """A class whose instances were saved already gets other ways to be reduced."""
 
         def reduce_late(run: Run, obj: Any) -> Any:
             run.pickler.fast = True
@@ -265,6 +265,68 @@ class EvilSuite(Suite):
                     copyreg.dispatch_table.pop(cls, None)
 
             self.check(steps, protocols=self.some(place, name), case=name)
+
+    def test_code_in_a_default_reduce(self) -> None:
+        """Every place from which `object.__reduce_ex__` may run somebody's code, which changes the pickler."""
+
+        def change(run: Run) -> None:
+            run.pickler.fast = True
+            run.record("changed", None)
+
+        def of_class(body: Callable[[Run], dict[str, Any]], meta: type = type) -> Callable[[Run], Any]:
+            def make(run: Run) -> Any:
+                cls = meta("Other", (objects.Plain,), {"__module__": objects.__name__, **body(run)})
+                run.kept["original"], objects.Other = objects.Other, cls  # type: ignore[misc]
+                return cls(a=[1])
+
+            return make
+
+        def of_instance(name: str) -> Callable[[Run], Any]:
+            def make(run: Run) -> Any:
+                obj = objects.Plain(a=[1])
+                obj.__dict__[name] = lambda *args: (change(run), objects.make, ())[1 if "reduce" in name else 0 :]
+                return obj
+
+            return make
+
+        def looked_up(run: Run, name: str) -> Any:
+            change(run)
+            raise AttributeError(name)
+
+        def hidden(name: str) -> Callable[[Run], Any]:
+            return of_class(lambda run: {name: property(lambda self: looked_up(run, name))})
+
+        class Meta(type):
+            pass
+
+        forms: dict[str, Callable[[Run], Any]] = {
+            **{f"a property {name}": hidden(name) for name in ("__getstate__", "__getnewargs__", "__getnewargs_ex__")},
+            **{f"{name} of an instance": of_instance(name) for name in ("__reduce_ex__", "__reduce__", "__getstate__")},
+            "__getattr__": of_class(lambda run: {"__getattr__": lambda self, name: looked_up(run, name)}),
+            "__getattribute__": of_class(
+                lambda run: {
+                    "__getattribute__": lambda self, name: (change(run), object.__getattribute__(self, name))[1]
+                }
+            ),
+            "__class__": of_class(lambda run: {"__class__": property(lambda self: (change(run), type(self))[1])}),
+            "__dict__": of_class(lambda run: {"__dict__": property(lambda self: (change(run), {"b": 1})[1])}),
+            "a slot that is a property": of_class(lambda run: {"__slots__": ("s",)}),
+            "a metaclass": of_class(lambda run: {}, Meta),
+            "a metaclass's __getattribute__": of_class(
+                lambda run: {},
+                type("Meta", (type,), {"__getattribute__": lambda cls, name: type.__getattribute__(cls, name)}),
+            ),
+        }
+        for name, form in forms.items():
+
+            def steps(run: Run) -> None:
+                try:
+                    obj = form(run)
+                    run.pickler.dump([obj, "text", (1, 2), [obj, type(obj)], {"a": obj}])
+                finally:
+                    objects.Other = run.kept.pop("original", objects.Other)  # type: ignore[misc]
+
+            self.check(steps, case=name)
 
     @pytest.mark.parametrize("place", PLACES)
     def test_exception_caught_inside(self, place: str) -> None:
