@@ -25,6 +25,7 @@ __all__ = [
     "Framer",
     "StockPickler",
     "batchsize_now",
+    "entry_of",
     "for_batch",
     "note",
     "note_value",
@@ -136,6 +137,19 @@ else:
 
 #: What stock takes for "there is none" in a lookup: an object of its own from 3.13 on, None before.
 NO_VALUE: Any = getattr(pickle, "_NoValue", None)
+
+
+if NO_VALUE is None:
+
+    def entry_of(dispatch_table: Any, t: type) -> Any:
+        """Look a type up in a `dispatch_table`, which may be of any class, in stock's way."""
+        return dispatch_table.get(t)
+
+else:
+
+    def entry_of(dispatch_table: Any, t: type) -> Any:
+        """Look a type up in a `dispatch_table`, which may be of any class, in stock's way."""
+        return dispatch_table.get(t, NO_VALUE)
 
 
 class _Replay:

@@ -14,6 +14,7 @@ Shortcuts replace calls that stock makes.  So one is allowed only if it is *know
 | `_batch_appends`, `_batch_setitems`, `_BATCHSIZE`,     |                              |                   |
 | `reducer_override`                                     |                              |                   |
 | `__getattr__`, `__getattribute__`                      | class                        | `PLAIN`           |
+| `dispatch` of a class that is no dict, nor a library's | class or instance            | `PLAIN`           |
 | `dispatch` entry of an atom (None, bool, int, ...)     | the dict, wherever it is     | `PLAIN`           |
 | `dispatch` entry of a container (list, dict, ...)      | the dict, wherever it is     | that type left out|
 | `write`, `framer`, `memo`, `proto`, `bin`, `fast`      | instance, not what stock set | `PLAIN`           |
@@ -45,9 +46,11 @@ __all__ = [
     "Saver",
     "Write",
     "by_save",
+    "choosy_saves",
     "holds",
     "known_entries",
     "known_saves",
+    "known_tables",
     "outside",
     "plan",
     "savers",
@@ -62,6 +65,10 @@ Write = Callable[[bytes], Any]
 Saver = Callable[[Any, "Plan", Any, Write], None]
 
 
+#: The `save` methods, of those in `known_saves`, that do something of their own for some types, and what tells which.
+choosy_saves: Final[dict[Any, Callable[[type], Any]]] = {}
+
+
 class Plan(dict[type, "Saver | None"]):
     """The types that may be saved without asking any hook, each with its saver (None: an atom).
 
@@ -71,20 +78,20 @@ class Plan(dict[type, "Saver | None"]):
         proto: the protocol.
         save: the class's `save`, for where the plan is no longer in force.
         other: saves an object of any other type.
+        is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
-        entries: the dispatch entries of `_TYPES`.
         in_doubt: the empty plan that stands for this one from when code that is not ours runs until it is looked at.
         doubted: the plan that this one stands for in that way, if it does.
     """
 
-    __slots__ = ("doubted", "entries", "in_doubt", "other", "proto", "save", "save_dict", "save_list", "save_tuple")
+    __slots__ = ("doubted", "in_doubt", "is_choice", "other", "proto", "save", "save_dict", "save_list", "save_tuple")
 
-    def __init__(self, proto: int, save: Any, other: Saver, entries: Any, doubted: Plan | None = None) -> None:
+    def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
         self.proto = proto
         self.save = save
         self.other = other
+        self.is_choice = choosy_saves.get(save)
         self.save_list = self.save_dict = self.save_tuple = other
-        self.entries = entries
         self.doubted = doubted
         self.in_doubt = self
 
@@ -94,12 +101,12 @@ def by_save(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
     pickler.save(obj)
 
 
-PLAIN: Final = Plan(0, stock_methods["save"], by_save, ())  # assumes nothing, so there is nothing to doubt
+PLAIN: Final = Plan(0, stock_methods["save"], by_save)  # assumes nothing, so there is nothing to doubt
 
 #: The savers of containers by type, each with the lowest protocol that it can write.  `pickler` fills it.
 savers: Final[dict[type, tuple[int, Saver]]] = {}
 
-#: Atoms, with the lowest protocol at which stock writes them without a reduce.
+#: Atoms, the first of `_TYPES`, with the lowest protocol at which stock writes them without a reduce.
 ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0, bytes: 3}
 
 #: The `save` methods that do nothing of their own for the types of a plan, and for each the saver of what is in none.
@@ -107,6 +114,8 @@ ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0,
 known_saves: Final[dict[Any, Saver]] = {stock_methods["save"]: by_save}
 #: Dispatch entries of libraries, by type and function, each with the saver that may stand for it.
 known_entries: Final[dict[tuple[type, Any], Saver]] = {}
+#: The classes of dispatch tables whose get() gives the entries of `_TYPES` as indexing does.
+known_tables: Final[set[type]] = {dict}
 
 # A library describes its own hooks in a module that is imported when its first pickler is met.
 _LIBRARIES: Final = {"dill": "fastpickle.backends.dill"}
@@ -128,7 +137,6 @@ _STOCK_ENTRIES: Final = tuple(  # not from the table: dill may have edited it al
 )
 _framer_write: Final = Framer.write
 _plans: Final[dict[tuple[int, Any, tuple[Any, ...]], Plan]] = {}
-_PLANS_KEPT: Final = 64  # a program that makes a table per dump must not fill the memory with them
 
 
 def plan(pickler: Any) -> Plan:
@@ -166,9 +174,12 @@ def plan(pickler: Any) -> Plan:
             or (framer.current_frame is None and type(framer.file_write) is not BuiltinMethodType)
         ):
             return PLAIN
-        key = state["proto"], cls.save, _entries(pickler.dispatch)
-        found = _plans.get(key)
-        return _make_plan(*key) if found is None else found
+        dispatch = pickler.dispatch
+        if type(dispatch) not in known_tables:
+            return PLAIN  # stock asks its get(), which may be anything
+        entries = _entries(dispatch)
+        found = _plans.get((state["proto"], cls.save, entries))
+        return _make_plan(state["proto"], cls.save, entries) if found is None else found
     except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
         return PLAIN
 
@@ -181,16 +192,20 @@ class Dump:
 
     Attributes:
         framer, memo, write: the pickler's.
+        entries: the dispatch entries of `_TYPES`.
         nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
+        looks: how many more looks at a type may be in vain.
     """
 
-    __slots__ = ("framer", "memo", "nobodys", "write")
+    __slots__ = ("entries", "framer", "looks", "memo", "nobodys", "write")
 
     def __init__(self, pickler: Any) -> None:
         self.framer = pickler.framer
         self.memo = pickler.memo
         self.write = pickler.write
+        self.entries = _entries(pickler.dispatch)
         self.nobodys: set[type] = set()
+        self.looks = 4
 
 
 def settled(pickler: Any) -> Plan:
@@ -218,11 +233,12 @@ def settled(pickler: Any) -> Plan:
             and _INSTANCE_HOOKS.isdisjoint(state)
             and cls.save is doubted.save
             and _methods(cls) == _STOCK_METHODS
-            and _entries(pickler.dispatch) == doubted.entries
+            and type(pickler.dispatch) in known_tables
+            and _entries(pickler.dispatch) == dump.entries
             and getattr(pickler, "__getattr__", None) is None
             and getattr(pickler, "reducer_override", NO_VALUE) is NO_VALUE
         )
-    except (KeyError, AttributeError):
+    except (KeyError, AttributeError, TypeError):
         as_it_was = False
     found = state["_fastpickle_plan"] = doubted if as_it_was else PLAIN
     dump.nobodys.clear()
@@ -257,27 +273,33 @@ def watched(pickler: Any, items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
-    """Make, and keep, the plan for a protocol and the dispatch entries of `_TYPES`."""
-    new = Plan(proto, save, known_saves[save], entries)
-    new.in_doubt = Plan(proto, save, known_saves[save], entries, doubted=new)
+    """Make the plan for a protocol, a `save` and the dispatch entries of `_TYPES`, or find an equal one."""
+    if type(proto) is not int or proto < 1 or not FRAMES_ARE_BYTESIO:
+        return PLAIN
+    if entries[: len(ATOMS)] != _STOCK_ENTRIES[: len(ATOMS)]:
+        return PLAIN
+    found: dict[type, Saver | None] = {}
+    known = []  # the entries, but for those that may be anybody's: a table must not keep them, and what they refer to
     for t, entry, stock_entry in zip(_TYPES, entries, _STOCK_ENTRIES, strict=True):
         if t in ATOMS:
-            if entry is not stock_entry or type(proto) is not int or proto < 1 or not FRAMES_ARE_BYTESIO:
-                return PLAIN
-            if proto >= ATOMS[t]:
-                new[t] = None
+            saver = None
+            lowest_proto = ATOMS[t]
         else:
             lowest_proto, own_saver = savers[t]
             saver = own_saver if entry is stock_entry else _saver_of(t, entry)
-            if saver is not None and proto >= lowest_proto:
-                new[t] = saver
-    new.save_list = new.get(list) or new.other
-    new.save_dict = new.get(dict) or new.other
-    new.save_tuple = new.get(tuple) or new.other
-    if len(_plans) >= _PLANS_KEPT:
-        _plans.clear()
-    _plans[proto, save, entries] = new
-    return new
+        known.append(entry if entry is stock_entry or saver is not None else None)
+        if proto >= lowest_proto and (saver is not None or t in ATOMS):
+            found[t] = saver
+    key = proto, save, tuple(known)
+    if key not in _plans:
+        new = Plan(proto, save, known_saves[save])
+        new.in_doubt = Plan(proto, save, known_saves[save], doubted=new)
+        new.update(found)
+        new.save_list = new.get(list) or new.other
+        new.save_dict = new.get(dict) or new.other
+        new.save_tuple = new.get(tuple) or new.other
+        _plans[key] = new
+    return _plans[key]
 
 
 def _saver_of(t: type, entry: Any) -> Saver | None:

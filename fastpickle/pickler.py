@@ -13,7 +13,7 @@ Not for: deciding what a hook forbids (`hooks`).
 
 from __future__ import annotations
 
-from pickle import BINFLOAT, BININT, BININT2
+from pickle import BINFLOAT, BININT, BININT2, NONE
 from typing import Any
 
 from . import hooks
@@ -30,11 +30,12 @@ from ._stdlib import (
 from .hooks import PLAIN, Dump, Plan, settled
 from .opcodes import BININT1, SHORT_BINUNICODE, pack_binfloat, pack_binint, pack_binint2
 from .plain import commit_frame, save_all
-from .reduce import AS_CLASS, reduce_value, save_object
+from .reduce import AS_CLASS, is_stocks, reduce_value, save_object
 
 __all__ = ["Pickler"]
 
 _stock_save_str = stock_methods["save_str"]
+_stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
@@ -68,15 +69,19 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             plan = self._fastpickle_plan
         except AttributeError:  # it was bound under install(), and is called after uninstall()
             plan = None
-        is_root = False
-        if plan is None:
-            is_root = True
-            plan = hooks.plan(self)
-            object.__setattr__(self, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
-            if plan:
-                self.__dict__["_fastpickle_dump"] = Dump(self)
+        t = type(obj)
+        is_root = has_dump = False
         try:
-            t = type(obj)
+            if plan is None:
+                if t in _ATOMS or (t in hooks.savers and not obj):
+                    plan = PLAIN  # nothing to be gained
+                else:
+                    is_root = True
+                    plan = hooks.plan(self)
+                    object.__setattr__(self, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
+                    if plan:
+                        has_dump = True
+                        self.__dict__["_fastpickle_dump"] = Dump(self)
             framer = self.framer
             committed = False
             if plan is not PLAIN:
@@ -97,8 +102,15 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             save_all(self, plan, iter((obj,)))
                         else:
                             saver(self, plan, obj, framer.file_write if frame is None else frame.write)
-                    else:
-                        save_object(self, plan, obj)
+                    elif (call := self.dispatch.get(t)) is None or is_stocks(self, call, obj, t):
+                        save_object(self, plan, obj, None)
+                    else:  # as save_object() would, with a frame less
+                        state = self.__dict__
+                        state["_fastpickle_plan"] = plan.in_doubt
+                        try:
+                            call(self, obj)
+                        finally:
+                            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
                     return
 
             # No shortcuts: what follows is stock's save(), but for the frequent atoms.
@@ -126,6 +138,9 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         self.write(BININT1[obj] if obj <= 0xFF else pack_binint2(BININT2, obj))
                     else:
                         self.write(pack_binint(BININT, obj))
+                    return
+                if entry is _stock_save_none:
+                    self.write(NONE)
                     return
                 if entry is _stock_save_float and self.bin:
                     self.write(pack_binfloat(BINFLOAT, obj))
@@ -163,8 +178,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         finally:
             if is_root:
                 object.__delattr__(self, "_fastpickle_plan")
-                if "_fastpickle_dump" in self.__dict__:
-                    del self.__dict__["_fastpickle_dump"]
+                if has_dump:
+                    self.__dict__.pop("_fastpickle_dump", None)
 
 
 hooks.known_saves[Pickler.save] = save_object

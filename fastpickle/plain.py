@@ -93,10 +93,10 @@ def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
         key = id(x)
         if key in memo:
             i = memo[key][0]
-            write(BINGET[i] if 0 <= i <= 255 else pack_long_binget(LONG_BINGET, i))
+            write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
             continue
         t = type(x)
-        if t is str:
+        if t is str and len(x) < target:
             try:
                 encoded = x.encode()  # naming the encoding takes 5 % more instructions for a list of strings
             except UnicodeEncodeError:
@@ -113,6 +113,8 @@ def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
                     write(pack_binunicode(BINUNICODE, n) + encoded + put(proto, i))
                 memo[key] = i, x
                 continue
+            outside(pickler, _stock_save_str, x)
+        elif t is str:
             outside(pickler, _stock_save_str, x)
         elif t is int:
             if 0 <= x <= 255:
@@ -206,13 +208,14 @@ def _long(proto: int, x: int) -> bytes:
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     memo = pickler.memo
     i = len(memo)
-    memo[id(obj)] = i, obj
     opening = _EMPTY_LIST if plan.proto >= 4 else EMPTY_LIST + put(plan.proto, i)
     n = len(obj)
     if n == 0:
         write(opening)
+        memo[id(obj)] = i, obj
     elif n < _BATCHSIZE:
         write(opening if n == 1 else _MARKED_LIST if plan.proto >= 4 else opening + MARK)
+        memo[id(obj)] = i, obj
         unsaved = iter(obj[:])  # a snapshot, as stock takes one of each batch
         try:
             write = save_all(pickler, plan, unsaved)
@@ -222,6 +225,7 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
         write(APPENDS if n > 1 else APPEND)
     else:
         write(opening)
+        memo[id(obj)] = i, obj
         append_batches(pickler, plan, iter(obj), obj, write)
 
 
@@ -257,13 +261,14 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
 def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
     memo = pickler.memo
     i = len(memo)
-    memo[id(obj)] = i, obj
     opening = _EMPTY_DICT if plan.proto >= 4 else EMPTY_DICT + put(plan.proto, i)
     n = len(obj)
     if n == 0:
         write(opening)
+        memo[id(obj)] = i, obj
     elif n < _BATCHSIZE:
         write(opening if n == 1 else _MARKED_DICT if plan.proto >= 4 else opening + MARK)
+        memo[id(obj)] = i, obj
         batch = [*chain.from_iterable(obj.items())]
         unsaved = iter(batch)
         try:
@@ -274,6 +279,7 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
         write(SETITEMS if n > 1 else SETITEM)
     else:
         write(opening)
+        memo[id(obj)] = i, obj
         set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)
 
 

@@ -12,22 +12,26 @@ Not for: `reducer_override` and `persistent_id`.  A pickler that has one of them
 
 from __future__ import annotations
 
+import builtins
 import codecs
 import copyreg
 import pickle
-from collections import OrderedDict
+import sys
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from itertools import chain
 from operator import attrgetter, length_hint
 from pickle import BUILD, NEWOBJ, NEWOBJ_EX, POP, REDUCE, TUPLE2
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
-from ._stdlib import NO_VALUE, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
+from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from .hooks import Dump, Plan, Write, holds, settled, watched
 from .plain import append_batches, put, save_all, save_rest, set_batches
 
-__all__ = ["AS_CLASS", "reduce_value", "save_object"]
+__all__ = ["AS_CLASS", "is_stocks", "reduce_value", "save_object"]
 
 _pickle: Any = pickle  # its dispatch_table is no public name
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
@@ -39,14 +43,17 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
     """Save an object that no plan contains and that is not in the memo, as the second half of stock's save() does.
 
     Args:
-        pickler, plan, obj, write: as for a saver (see `hooks.Saver`).
+        pickler, plan, obj, write: as for a saver (see `hooks.Saver`); no `write` from `Pickler.save` itself.
 
     Raises:
         PicklingError, and whatever the reduce raises.
     """
     t = type(obj)
+    if write is not None and plan.is_choice is not None and plan.is_choice(t):
+        pickler.save(obj)
+        return
     call: Any = None
-    is_own = False
+    is_own = has_default = False
     entry = pickler.dispatch.get(t)
     if entry is None:
         has_default = _has_default_reduce(pickler._fastpickle_dump, obj, t)
@@ -66,6 +73,9 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
         if own is not None and entry is own[0]:
             is_own = True
             rv = own[1](obj)
+        elif is_stocks(pickler, entry, obj, t):
+            entry(pickler, obj)
+            return
         else:
             call = entry
             args = (pickler, obj)
@@ -82,6 +92,9 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
         refuse_reduce_value(obj, reduce, rv)
     try:
         form = _usual_form(plan, obj, rv) if plan else None
+        if plan and not has_default and _asked_anybody(rv[0], t):
+            state = pickler.__dict__
+            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
         if form is None:
             state = pickler.__dict__
             state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
@@ -93,7 +106,10 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
         unsaved = iter(parts)
         framer_write = pickler.write  # as stock binds it here
         try:
-            write = save_all(pickler, plan, unsaved)
+            if holds(pickler, plan):
+                write = save_all(pickler, plan, unsaved)
+            else:
+                write = save_rest(pickler, plan, unsaved, framer_write)
         except BaseException as exc:
             note(exc, obj, labels[len(parts) - length_hint(unsaved) - 1])
             raise
@@ -162,7 +178,7 @@ def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
     Raises:
         PicklingError: the object has neither `__reduce_ex__` nor `__reduce__`.
     """
-    reduce = getattr(pickler, "dispatch_table", _pickle.dispatch_table).get(t, NO_VALUE)
+    reduce = entry_of(getattr(pickler, "dispatch_table", _pickle.dispatch_table), t)
     if reduce is not NO_VALUE:
         return reduce, reduce(obj)
     if issubclass(t, type):
@@ -186,12 +202,47 @@ def _is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
         has_default: what `_has_default_reduce` said before.
     """
     if type(reduce) is BuiltinMethodType:
-        return reduce.__self__ is obj and (has_default or not t.__flags__ & _HEAP_TYPE)
+        return reduce.__self__ is obj and (has_default or not t.__flags__ & _HEAP_TYPE or t in _WRITTEN_IN_C)
     return reduce is _reduce_complex
 
 
+#: Types whose reduce is C, although they are heap types in some Pythons.
+_WRITTEN_IN_C: frozenset[type] = frozenset((deque, defaultdict, Decimal, date, time, datetime, timedelta, timezone))
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written in C, as its reduce then is
 _reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
+
+
+def _asked_anybody(func: Any, t: type) -> bool:
+    """Tell whether `_usual_form` may have run somebody's code: for the function's name, or the object's `__class__`."""
+    if func is _newobj or func is _newobj_ex:
+        return any("__class__" in vars(c) for c in t.__mro__[:-1])
+    return type(func) not in _HAVE_A_NAME
+
+
+def is_stocks(pickler: Any, entry: Any, obj: Any, t: type) -> bool:
+    """Tell whether a dispatch entry is stock's for its type, and runs no code but the interpreter's for `obj`.
+
+    That is so for bytes, sets and the like at old protocols, and for a class or function that is found under its name
+    in a module that has been imported already.
+    """
+    own = _OWN_REDUCES.get(t)
+    if own is not None:
+        return entry is own[0]
+    if t not in _HAVE_A_NAME or (entry is not _save_global and entry is not _save_type):
+        return False
+    module = sys.modules.get(obj.__module__)
+    return (
+        type(module) is ModuleType
+        and module.__dict__.get(obj.__qualname__) is obj
+        and builtins.__import__ is _import
+        and type(pickler).save_global is _save_global
+        and "save_global" not in pickler.__dict__
+    )
+
+
+_save_global: Any = stock_methods["save_global"]
+_save_type: Any = stock_methods["save_type"]
+_import = builtins.__import__
 
 
 def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
@@ -202,6 +253,9 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
     somebody's code runs, which might change the class; the object's own attributes are looked at each time.
     """
     if t not in dump.nobodys:
+        if not dump.looks:
+            return False
+        dump.looks -= 1  # where code of others runs between the objects, the looks cost more than they give
         if (
             type(t) is not type
             or _looked_up(t) != _OBJECTS
@@ -213,6 +267,8 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
         ):
             return False
         dump.nobodys.add(t)
+    elif dump.looks < 4:
+        dump.looks += 1
     return _ASKED_FOR.isdisjoint(obj.__dict__)
 
 
@@ -237,7 +293,7 @@ _OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]
 }
 
 #: Iterators over items that run nobody's code; the second ones give pairs, and nothing else.
-_LIST_ITERATORS: frozenset[type] = frozenset((type(iter([])), type(iter(()))))
+_LIST_ITERATORS: frozenset[type] = frozenset((type(iter([])), type(iter(())), type(iter(deque()))))
 _PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
 
 
@@ -258,9 +314,7 @@ def _usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, .
     """
     func = rv[0]
     args = rv[1]
-    if type(args) is not tuple:
-        return None
-    if type(func) not in _HAVE_A_NAME:  # anything else may run somebody's code when it is asked for its name
+    if type(args) is not tuple or not callable(func):
         return None
     if func is _newobj and plan.proto >= 2:
         if not args or args[0] is not obj.__class__:

@@ -279,7 +279,7 @@ def one_opening_write() -> tuple[Edit, ...]:
     three = """
         write(put(plan.proto, i))
         if n == 0:
-            pass
+            memo[id(obj)] = i, obj
         elif n < _BATCHSIZE:
             if n > 1:
                 write(MARK)
@@ -287,6 +287,7 @@ def one_opening_write() -> tuple[Edit, ...]:
     one = """
         if n == 0:
             write(opening)
+            memo[id(obj)] = i, obj
         elif n < _BATCHSIZE:
             write(opening if n == 1 else _MARKED_LIST if plan.proto >= 4 else opening + MARK)
     """
@@ -416,7 +417,7 @@ def frame_check_beside_hooks() -> tuple[Edit, ...]:
 
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
 def dict_left_alone() -> tuple[Edit, ...]:
-    """Without: the `__dict__` of a pickler that allows no shortcut is asked for all the same (up to 3.12 that counts)."""
+    """Without: the `__dict__` of a pickler that allows no shortcut is asked for all the same."""
     return (("hooks", "    cls = type(pickler)\n    try:", "    cls = type(pickler)\n    pickler.__dict__\n    try:"),)
 
 
@@ -426,13 +427,19 @@ def dict_left_alone() -> tuple[Edit, ...]:
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, SMALL, use=by_dill)
 def known_dill_save() -> tuple[Edit, ...]:
     """Without: dill's save() is called for every object, as any override of save() is."""
-    return (("backends/dill", "hooks.known_saves[_dill_save] = _save_other", "pass"),)
+    return (("backends/dill", "hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = save_object", "pass"),)
 
 
 @ablation(OBJECTS, use=by_dill)
 def known_dill_save_of_objects() -> tuple[Edit, ...]:
     """Without: dill's save() is called for the objects that are no plain data."""
-    return (("backends/dill", "known_saves[_dill_save] = _save_other", "known_saves[_dill_save] = hooks.by_save"),)
+    return (
+        (
+            "backends/dill",
+            "hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = save_object",
+            "hooks.known_saves[_dill_save] = hooks.by_save",
+        ),
+    )
 
 
 @ablation(("dict_str_int_5k", "json_records", "nested_list_of_dicts"), OBJECTS, SMALL, use=by_dill)
@@ -451,7 +458,7 @@ def local_byte_count() -> tuple[Edit, ...]:
     edits = {
         "proto = plan.proto\nfor x in objs:": "proto = plan.proto\nroom = 0\nfor x in objs:",
         "if tell() >= target:": "if room <= 0 and (room := target - tell()) <= 0:",
-        "else pack_long_binget(LONG_BINGET, i))": "else pack_long_binget(LONG_BINGET, i)); room -= 5",
+        "BINGET[i] if i >= 0 else pickler.get(i))": "BINGET[i] if i >= 0 else pickler.get(i)); room -= 5",
         "memo[key] = i, x\ncontinue": "memo[key] = i, x\nroom -= n + 10\ncontinue",
         "    write(_long(proto, x))\ncontinue": "    write(_long(proto, x))\n    room = 0\nroom -= 5\ncontinue",
         "write(NONE)": "write(NONE); room -= 1",
@@ -472,26 +479,26 @@ def no_memo_check_for_atoms() -> tuple[Edit, ...]:
         key = id(x)
         if key in memo:
             i = memo[key][0]
-            write(BINGET[i] if 0 <= i <= 255 else pack_long_binget(LONG_BINGET, i))
+            write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
             continue
         t = type(x)
-        if t is str:
+        if t is str and len(x) < target:
             try:
     """
     fetched_if_str = """
         t = type(x)
-        if t is str:
+        if t is str and len(x) < target:
             key = id(x)
             if key in memo:
                 i = memo[key][0]
-                write(BINGET[i] if 0 <= i <= 255 else pack_long_binget(LONG_BINGET, i))
+                write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
                 continue
             try:
     """
     fetched_if_no_atom = """
         elif (key := id(x)) in memo:
             i = memo[key][0]
-            write(BINGET[i] if 0 <= i <= 255 else pack_long_binget(LONG_BINGET, i))
+            write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
             continue
         elif t is bytes and proto >= 3:
             n = len(x)

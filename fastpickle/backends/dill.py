@@ -20,6 +20,7 @@ import logging
 from typing import Any
 
 from .. import hooks
+from .._stdlib import stock_methods
 from ..pickler import Pickler as _Base
 from ..plain import save_dict
 from ..reduce import save_object
@@ -40,26 +41,33 @@ loads = dill.loads
 
 
 def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write: Any) -> None:
-    """Save a dict that is sure to be no module's as stock does, any other one by dill's own function.
+    """Save a dict as dill's own function does, which is called only for a trace, a session, or perhaps `__main__`'s.
 
     Only a dict with a '__name__' can be a module's, and only one of the same length can equal that of `__main__`.
-    A trace shows every dict, and a session's first dict is `__main__`'s own.
     """
     try:
         untraced = pickler._trace_depth is None
     except AttributeError:  # it is no pickler of dill's, whose trace goes straight to the log
         untraced = not _dill.logger.isEnabledFor(logging.INFO)
     main = getattr(pickler, "_main", _dill._main_module)
+    state = pickler.__dict__
     if (
-        untraced
-        and "__name__" not in obj
-        and len(obj) != len(main.__dict__)
-        and len(obj) != len(_dill._main_module.__dict__)
-        and not getattr(pickler, "_session", False)
+        not untraced
+        or len(obj) == len(main.__dict__)
+        or len(obj) == len(_dill._main_module.__dict__)
+        or getattr(pickler, "_session", False)
     ):
-        save_dict(pickler, plan, obj, write)
-    else:
         hooks.outside(pickler, pickler.dispatch[dict], obj)
+        return
+    if "__name__" in obj and type(obj["__name__"]) is str:
+        state["_fastpickle_plan"] = plan.in_doubt  # an import may run anything
+        if obj is getattr(_dill._import_module(obj["__name__"], True), "__dict__", None):
+            pickler.write(bytes("c{}\n__dict__\n".format(obj["__name__"]), "UTF-8"))
+            return
+        if not hooks.holds(pickler, plan):
+            stock_methods["save_dict"](pickler, obj)
+            return
+    save_dict(pickler, plan, obj, write)
 
 
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
@@ -85,14 +93,6 @@ def _is_of_numpy(t: type) -> Any:
         and t not in _DillPickler.dispatch
         and (_dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t))
     )
-
-
-def _save_other(pickler: Any, plan: hooks.Plan, obj: Any, write: hooks.Write) -> None:
-    """Save an object that no plan contains as dill's save() does."""
-    if _is_of_numpy(type(obj)):
-        pickler.save(obj)
-    else:
-        save_object(pickler, plan, obj, write)
 
 
 def dump(
@@ -137,6 +137,7 @@ def dumps(
 
 _is_known = dill.__version__ in KNOWN_VERSIONS
 if _is_known:
-    hooks.known_saves[_dill_save] = _save_other
-    hooks.known_saves[Pickler.save] = _save_other
+    hooks.known_tables.add(_dill.MetaCatchingDict)
+    hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = save_object
+    hooks.choosy_saves[_dill_save] = hooks.choosy_saves[Pickler.save] = _is_of_numpy
     hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict

@@ -1,0 +1,195 @@
+"""Minimal cases of defects that were found in review, each beside what stock does."""
+
+from __future__ import annotations
+
+import collections
+import gc
+import io
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fastpickle
+
+Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+BASES = (Stock, fastpickle.Pickler)
+
+
+class Callee:
+    """A function that is an instance, so that stock asks it for its name."""
+
+    def __call__(self, *args: Any) -> None:
+        pass
+
+
+CALLEE = Callee()
+
+
+class ReducedByCallee:
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __reduce__(self) -> Any:
+        return CALLEE, (self.inner,)
+
+
+def outcomes(dump: Callable[[Any], Any]) -> list[Any]:
+    """Do the same on stock and on fastpickle; an exception is an outcome too."""
+    found = []
+    for base in BASES:
+        try:
+            found.append(dump(base))
+        except Exception as exc:
+            found.append((type(exc), str(exc)))
+    return found
+
+
+def dumped(cls: Any, obj: Any, protocol: int = 4) -> bytes:
+    file = io.BytesIO()
+    cls(file, protocol).dump(obj)
+    return file.getvalue()
+
+
+def test_table_with_a_get_of_its_own() -> None:
+    """Stock asks get() of the dispatch table; a subclass of dict may answer what it likes."""
+
+    class Table(dict):  # type: ignore[type-arg]
+        def get(self, t: Any, default: Any = None) -> Any:
+            return (lambda pickler, obj: pickler.save("marked")) if t is list else super().get(t, default)
+
+    def dump(base: Any) -> bytes:
+        return dumped(type("P", (base,), {"dispatch": Table(base.dispatch)}), [1, [2]])
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
+    assert b"marked" in ours
+
+
+def test_table_that_makes_entries() -> None:
+    """Looking at a defaultdict must not put anything into it."""
+
+    def dump(base: Any) -> tuple[bytes, bool]:
+        table = collections.defaultdict(lambda: lambda pickler, obj: pickler.save("by default"), base.dispatch)
+        del table[set]
+        return dumped(type("P", (base,), {"dispatch": table}), [{1}]), set in table
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
+
+
+def test_table_that_can_only_get_in_the_middle_of_a_dump() -> None:
+    """A table of any class may be put in place by a reduce."""
+
+    class OnlyGet:
+        def __init__(self, table: Any) -> None:
+            self.get = table.get
+
+    def dump(base: Any) -> bytes:
+        file = io.BytesIO()
+        pickler = base(file, 4)
+
+        class Acts:
+            def __reduce__(self) -> Any:
+                pickler.dispatch = OnlyGet(base.dispatch)
+                return int, (7,)
+
+        pickler.dump([1, Acts(), [2], {3: 4}])
+        return file.getvalue()
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
+    assert type(ours) is bytes
+
+
+def test_dispatch_table_is_asked_as_stock_asks_it() -> None:
+    """Up to 3.12 a dispatch_table is asked with one argument, from 3.13 on with two."""
+
+    def dump(base: Any) -> list[tuple[Any, ...]]:
+        asked = []
+
+        class Table:
+            def get(self, *args: Any) -> Any:
+                asked.append(len(args))
+                return dict.get({}, *args)
+
+        dumped(type("P", (base,), {"dispatch_table": Table()}), [1 + 2j])
+        return asked
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
+
+
+@pytest.mark.parametrize("protocol", [1, 2, 4])
+@pytest.mark.parametrize("index", [-1, 255, 256, 1 << 40])
+def test_memo_filled_beforehand_with_any_index(index: int, protocol: int) -> None:
+    """The index of a memo entry may be anything; what cannot be packed raises as in stock."""
+
+    def dump(base: Any) -> bytes:
+        file = io.BytesIO()
+        pickler = base(file, protocol)
+        text = "in the memo"
+        pickler.memo[id(text)] = index, text
+        pickler.dump([text])
+        return file.getvalue()
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
+
+
+@pytest.mark.parametrize("obj", [[1], {1: 2}, "text", (1,), []])
+def test_memo_after_a_write_that_failed(obj: Any) -> None:
+    """What could not be written is not in the memo."""
+
+    def dump(base: Any) -> int:
+        file = io.BytesIO()
+        pickler = base(file, 2)
+        file.close()
+        with pytest.raises(ValueError, match="closed"):
+            pickler.save(obj)
+        return len(pickler.memo)
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
+
+
+def test_function_that_is_an_instance_costs_no_more_frames() -> None:
+    """Objects reduced to a callable instance nest as deep as in stock."""
+
+    def deepest(base: Any) -> int:
+        reached = 0
+        obj: Any = 0
+        for depth in range(1, 400):
+            obj = ReducedByCallee(obj)
+            try:
+                dumped(base, obj)
+            except RecursionError:
+                break
+            reached = depth
+        return reached
+
+    stock, ours = outcomes(deepest)
+    assert 50 < stock <= ours
+
+
+@pytest.mark.parametrize("text", ["x" * 70_000, "\xe9" * 40_000, "\xe9" * 70_000, "x" * 65_535, "\ud800" * 70_000])
+def test_large_str(text: str) -> None:
+    """Strings around the size of a frame, by characters and by bytes."""
+    for protocol in range(6):
+        stock, ours = outcomes(lambda base, protocol=protocol: dumped(base, [text, text, 1], protocol))
+        assert stock == ours
+
+
+def test_table_of_plans_keeps_no_pickler_alive() -> None:
+    """An entry of a pickler's own dispatch table, and all that it refers to, is freed with the pickler."""
+    alive = []
+    for _ in range(10):
+        pickler = fastpickle.Pickler(io.BytesIO(), 4)
+        pickler.dispatch = {**Stock.dispatch, list: lambda p, obj, own=pickler: own.save("x")}
+        pickler.dump([1, [2]])
+        alive.append(weakref.ref(pickler))
+    del pickler
+    gc.collect()
+    assert [ref for ref in alive if ref() is not None] == []
