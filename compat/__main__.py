@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from compat._run import run_suite
 from compat._suite import MissingInput, Suite
 
-SUITES = ("cpython", "dill", "cloudpickle")
+SUITES = tuple(sorted(file.parent.name for file in Path(__file__).parent.glob("*/suite.py")))
 
 _DESCRIPTION = """\
 Run an upstream project's own tests twice, without fastpickle ("stock") and with it, and compare test by test.
@@ -20,16 +20,6 @@ A test that passes on stock has to pass accelerated; a test that fails on stock 
 A seeming regression is run again alone, on both sides, before it counts.
 
 suites and their modes:
-  cpython      the running interpreter's own tests of pickle
-                 bound           test_pickle with pickle._Pickler replaced by fastpickle.Pickler
-                 installed       test_pickle, test_pickletools, test_copy, test_copyreg, test_shelve under install()
-  dill         dill 0.4.1, from the environment or else from the package index
-                 installed       fastpickle.install(), then import dill
-                 installed-late  import dill, then fastpickle.install()
-                 backend         dill's Pickler, dump and dumps replaced by fastpickle.backends.dill's
-  cloudpickle  cloudpickle 3.1.2, from Debian's source package (apt-get) or from --source; needs pytest and psutil
-                 installed       under fastpickle.install()
-                 backend         cloudpickle's Pickler, dump and dumps replaced by fastpickle.backends.cloudpickle's
 """
 
 _EPILOG = """\
@@ -88,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m compat",
-        description=_DESCRIPTION,
+        description=_DESCRIPTION + "".join(map(_described, SUITES)),
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -101,6 +91,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--skip-missing", action="store_true", help="where something is missing, say so and exit 0")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line per unit, and the tests not counted")
     return parser
+
+
+def _described(name: str) -> str:
+    """Say what a suite is, and what its modes do."""
+    title = str(importlib.import_module(f"compat.{name}").__doc__).partition("\n")[0]
+    modes: Mapping[str, str] = importlib.import_module(f"compat.{name}.suite").MODES
+    lines = [f"  {name:13} {title}", *(f"    {mode:15} {what}" for mode, what in modes.items())]
+    return "\n".join(lines) + "\n"
 
 
 def _positive(text: str) -> int:

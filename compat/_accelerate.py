@@ -1,5 +1,6 @@
 """Put fastpickle in place in a child process, and make sure that it is.
 
+    prefer_installed()     an installed fastpickle goes before the sources beside this package
     install()              the stdlib's pickle._Pickler, in place
     replace(modules, ...)  names in a library's modules -> a backend's
 
@@ -9,7 +10,10 @@ fastpickle is imported inside the functions only: a stock run must not have it l
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 
 def install() -> None:
@@ -39,3 +43,11 @@ def replace(backend: str, names: Mapping[str, str], modules: Iterable[str]) -> N
             if hasattr(module, name):
                 setattr(module, name, getattr(source, accelerated))
     print(f"replaced by {source.__file__}: {', '.join(names)}")
+
+
+def prefer_installed() -> None:
+    """Move the folder with the sources to the end of the path, and hide it from the processes that tests start."""
+    root = str(Path(__file__).resolve().parent.parent)
+    sys.path[:] = [entry for entry in sys.path if entry != root] + [root]
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(entry for entry in entries if entry != root)

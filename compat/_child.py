@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import importlib
-import os
 import sys
 from pathlib import Path
 
+from compat._accelerate import prefer_installed
 from compat._record import Recorder
 from compat._suite import STOCK
 
@@ -36,7 +36,7 @@ def main() -> int:
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.timeout, exit=True)
     child = importlib.import_module(f"compat.{options.suite}.child")
-    _prefer_installed()
+    prefer_installed()
     status = child.run(options.unit, options.mode, frozenset(options.test), Recorder(options.outcomes))
     if options.mode == STOCK and "fastpickle" in sys.modules:
         print("the stock run has imported fastpickle, so it is no stock run")
@@ -45,14 +45,6 @@ def main() -> int:
         print("fastpickle was uninstalled on the way, so the run was not accelerated to its end")
         return 3
     return int(status)
-
-
-def _prefer_installed() -> None:
-    """Move the folder with the sources to the end of the path, and hide it from the processes that tests start."""
-    root = str(Path(__file__).resolve().parent.parent)
-    sys.path[:] = [entry for entry in sys.path if entry != root] + [root]
-    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    os.environ["PYTHONPATH"] = os.pathsep.join(entry for entry in entries if entry != root)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 from compat._record import FAILED, PASSED, Outcome, read
+from compat._speed import Speed, read_speeds
 from compat._suite import Suite
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,14 +114,29 @@ class Children:
     def _run(self, job: Job) -> Result:
         with tempfile.TemporaryDirectory(prefix="fpc-", ignore_cleanup_errors=True) as name:
             scratch = Path(name)
-            work = self._work_folder(scratch)
+            command = ["compat._child", self._suite.name, job.mode, job.unit, str(scratch / "outcomes.jsonl")]
+            command += ["--timeout", str(self._timeout)]
+            for test in job.tests:
+                command += ["--test", test]
             started = time.monotonic()
-            status = self._spawn(job, scratch, work)
+            status = self._spawn(command, scratch)
             seconds = time.monotonic() - started
-            output = (scratch / "output.txt").read_text(encoding="utf-8", errors="replace")
+            output = _output(scratch)
             outcomes = read(scratch / "outcomes.jsonl")
         outcomes.setdefault(job.unit, _process_outcome(status, output))
         return Result(job, outcomes, output, seconds)
+
+    def measure(self) -> tuple[list[Speed], str]:
+        """Time the entry points of the suite's library in a child of its own (``_speed.py``).
+
+        Returns:
+            What was measured, and what the child printed if it did not end well, else an empty string.
+        """
+        with tempfile.TemporaryDirectory(prefix="fpc-", ignore_cleanup_errors=True) as name:
+            scratch = Path(name)
+            status = self._spawn(["compat._speed", self._suite.name, str(scratch / "speeds.jsonl")], scratch)
+            trouble = "" if status == 0 else _output(scratch) or "it printed nothing"
+            return read_speeds(scratch / "speeds.jsonl"), trouble
 
     def _work_folder(self, scratch: Path) -> Path:
         """Make the child's working directory: upstream's tests write beside themselves, so each child has a copy."""
@@ -131,16 +147,17 @@ class Children:
             shutil.copytree(self._suite.copy, work, ignore=shutil.ignore_patterns("__pycache__"))
         return work
 
-    def _spawn(self, job: Job, scratch: Path, work: Path) -> int | None:
+    def _spawn(self, arguments: Sequence[str], scratch: Path) -> int | None:
         """Run one child to its end.
 
+        Args:
+            arguments: a module of this package and what it is told.
+            scratch: the child's own folder.
+
         Returns:
-            Its exit status; None if it took too long and was killed.
+            Its exit status; None if it took too long.
         """
-        command = [sys.executable, "-m", "compat._child", self._suite.name, job.mode, job.unit]
-        command += [str(scratch / "outcomes.jsonl"), "--timeout", str(self._timeout)]
-        for test in job.tests:
-            command += ["--test", test]
+        work = self._work_folder(scratch)
         path = [str(work / entry) for entry in self._suite.path]  # joining keeps an absolute entry as it is
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
         environment["PYTHONPATH"] = os.pathsep.join([*path, str(ROOT)])
@@ -149,7 +166,7 @@ class Children:
         environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary)))
         with (scratch / "output.txt").open("wb") as output:
             process = subprocess.Popen(
-                command,
+                [sys.executable, "-m", *arguments],
                 cwd=work,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -170,6 +187,11 @@ class Children:
                 _kill(process)  # and what it has left behind
                 process.wait()
             return status
+
+
+def _output(scratch: Path) -> str:
+    """Read what a child has printed."""
+    return (scratch / "output.txt").read_text(encoding="utf-8", errors="replace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

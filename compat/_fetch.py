@@ -2,6 +2,7 @@
 
     installed_folder(name, version)   the environment has the pinned version: its folder
     index_folder(name, version)       else the wheel, unpacked into the cache by pip (or uv, where there is no pip)
+    index_sdist(name, version, ...)   a source distribution, for tests that no wheel contains, unpacked into the cache
     debian_tarball(package, ...)      the orig tarball of a Debian source package, for what no wheel contains
     unpack(tarball, sha256)           a tarball with a known checksum, unpacked into the cache
 
@@ -85,6 +86,45 @@ def index_folder(name: str, version: str) -> Path:
         _call([*command, "--no-deps", "--target", str(folder), f"{name}=={version}"], f"fetching {name} {version}")
 
     return _cached(f"{name}-{version}", make)
+
+
+def index_sdist(name: str, version: str, sha256: str) -> Path:
+    """Unpack a source distribution from the package index into the cache.
+
+    It is not installed.  But pip asks a source distribution for its metadata even where it is only to download it, and
+    that runs its build: so the checksum goes to pip too, which looks at it before anything of the file is run, and what
+    the build needs is taken as wheels.
+
+    Args:
+        name: the distribution's name.
+        version: its pinned version.
+        sha256: its pinned checksum.
+
+    Returns:
+        The one folder that it contains.
+
+    Raises:
+        MissingInput: there is no pip or uv, the index has no such file, or another one under this name.
+    """
+    if importlib.util.find_spec("pip"):
+        pip = [sys.executable, "-m", "pip"]
+    elif shutil.which("uv"):
+        pip = ["uv", "tool", "run", "--quiet", "--python", sys.executable, "pip"]
+    else:
+        raise MissingInput(
+            f"{name} {version}'s tests are in its source distribution: install pip or uv to fetch it with"
+        )
+
+    def make(folder: Path) -> None:
+        pinned = folder / "requirements.txt"
+        pinned.write_text(f"{name}=={version} --hash=sha256:{sha256}\n", encoding="utf-8")
+        options = ["--quiet", "--no-deps", "--no-binary", name, "--require-hashes", "--dest", str(folder)]
+        _call([*pip, "download", *options, "--requirement", str(pinned)], f"fetching {name} {version}'s source")
+
+    files = list(_cached(f"sdist-{name}-{version}", make).glob("*.tar.gz"))
+    if len(files) != 1:
+        raise MissingInput(f"the source distribution of {name} {version} is {len(files)} tarballs, not one")
+    return unpack(files[0], sha256)
 
 
 def debian_tarball(package: str, upstream_version: str) -> Path:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from compat._compare import Comparison
 from compat._record import Outcome
+from compat._speed import Speed
 
 _DETAIL_LINES = 30
 """Lines shown of what a failing test printed: the end of a traceback, without flooding a log."""
@@ -113,8 +114,31 @@ def print_table(suite: str, reports: Sequence[ModeReport]) -> None:
         print(layout.format(suite, report.mode, report.comparison.passed_stock, report.passed, both, regressions))
 
 
-def print_verdict(reports: Sequence[ModeReport]) -> None:
-    """Print the last line."""
+def print_speeds(speeds: Sequence[Speed], trouble: str) -> None:
+    """Print one row per entry point.
+
+    Args:
+        speeds: what was measured.
+        trouble: what the measuring process printed if it did not end well.
+    """
+    layout = "{:45} {:>12} {:>12} {:>8}"
+    print("\n" + layout.format("entry point, on real data", "stock", "installed", "faster"))
+    for speed in speeds:
+        times = [f"{1000 * seconds:.2f} ms" for seconds in (speed.stock, speed.installed)]
+        cells = [*times, f"{speed.faster:.2f}x"] if speed.same else ["", "", "DIFFERS"]
+        print(layout.format(speed.entry, *cells))
+    if trouble:
+        print("the measuring process did not end well:")
+        print_end(trouble, _DETAIL_LINES)
+
+
+def print_verdict(reports: Sequence[ModeReport], differing: int) -> None:
+    """Print the last line.
+
+    Args:
+        reports: how the modes did.
+        differing: entry points that failed or gave something else than on stock.
+    """
     passed = sum(report.good for report in reports)
-    failed = sum(len(report.regressions) for report in reports)
+    failed = sum(len(report.regressions) for report in reports) + differing
     print(f"\n{passed} passed, {failed} failed")

@@ -3,6 +3,7 @@
     first run    stock and every mode, all units                    -> Result per job
     compare      each mode beside stock                             -> ModeReport
     second run   each seeming regression alone, on both sides       -> regression or flaky
+    measure      the library's entry points, stock and installed    -> Speed
     report       failures, table, verdict                           -> exit status
 
 What each step finds is in ``_compare.py`` (the judgement) and ``_report.py`` (the words).
@@ -13,12 +14,24 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from compat._children import Children, Job, Result
 from compat._compare import REGRESSION, compare, settle
 from compat._record import FAILED, PASSED, Outcome
-from compat._report import ModeReport, Progress, print_end, print_failure, print_names, print_table, print_verdict
+from compat._report import (
+    ModeReport,
+    Progress,
+    print_end,
+    print_failure,
+    print_names,
+    print_speeds,
+    print_table,
+    print_verdict,
+)
+from compat._results import Cell, keep, this_python
+from compat._speed import Speed
 from compat._suite import STOCK, MissingInput, Suite
 
 _RERUN_LIMIT = 10
@@ -45,7 +58,7 @@ def run_suite(
         verbose: print a line per unit, and name the tests that are not counted.
 
     Returns:
-        The exit status: 1 if there are regressions, else 0.
+        The exit status: 1 if there are regressions, or an entry point gives something else than stock; else 0.
 
     Raises:
         MissingInput: no test passes on stock, so there is nothing to compare.
@@ -66,9 +79,25 @@ def run_suite(
     for report in reports:
         _print_mode(suite, report, runs[report.mode], verbose)
     print_table(suite.name, reports)
+    speeds: list[Speed] = []
+    trouble = ""
+    if not tests and (Path(__file__).parent / suite.name / "speed.py").exists():
+        speeds, trouble = children.measure()
+        print_speeds(speeds, trouble)
+    if not tests and modes == tuple(suite.modes):
+        _keep(suite, reports, speeds)
     print(f"\n{time.monotonic() - started:.0f} seconds")
-    print_verdict(reports)
-    return int(any(report.regressions for report in reports))
+    differing = sum(not speed.same for speed in speeds) + bool(trouble)
+    print_verdict(reports, differing)
+    return int(bool(differing) or any(report.regressions for report in reports))
+
+
+def _keep(suite: Suite, reports: Sequence[ModeReport], speeds: Sequence[Speed]) -> None:
+    """Keep what a whole run gave, for the table of the last runs."""
+    python, release = this_python()
+    passed = {report.mode: (report.comparison.passed_stock, report.passed) for report in reports}
+    regressions = sum(len(report.regressions) for report in reports)
+    keep(Cell(suite.name, suite.version, python, release, passed, regressions, tuple(speeds)))
 
 
 class _ModeRun:

@@ -36,7 +36,7 @@ from operator import attrgetter, itemgetter
 from types import BuiltinMethodType, NoneType
 from typing import Any, Final
 
-from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, Framer, StockPickler, stock_methods
+from ._stdlib import NO_VALUE, Framer, StockPickler, stock_methods
 
 __all__ = [
     "ATOMS",
@@ -274,7 +274,7 @@ def watched(pickler: Any, items: Iterable[Any]) -> Iterator[Any]:
 
 def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
     """Make the plan for a protocol, a `save` and the dispatch entries of `_TYPES`, or find an equal one."""
-    if type(proto) is not int or proto < 1 or not FRAMES_ARE_BYTESIO:
+    if type(proto) is not int or proto < 1:
         return PLAIN
     if entries[: len(ATOMS)] != _STOCK_ENTRIES[: len(ATOMS)]:
         return PLAIN

@@ -39,8 +39,6 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
-#: The class whose commit_frame() need not be called to know that the frame is not full.
-_KnownFramer: Any = Framer if FRAMES_ARE_BYTESIO else None
 
 
 class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to the stdlib, so typeshed does not know it
@@ -116,7 +114,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             # No shortcuts: what follows is stock's save(), but for the frequent atoms.
             if committed:
                 pass
-            elif type(framer) is _KnownFramer:
+            elif type(framer) is Framer:
                 frame = framer.current_frame
                 if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
                     framer.commit_frame()
@@ -181,5 +179,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if has_dump:
                     self.__dict__.pop("_fastpickle_dump", None)
 
+
+if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it took 6 % longer than stock (diary)
+    Pickler.save = stock_methods["save"]
 
 hooks.known_saves[Pickler.save] = save_object

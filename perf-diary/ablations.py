@@ -412,7 +412,7 @@ def atoms_beside_hooks() -> tuple[Edit, ...]:
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
 def frame_check_beside_hooks() -> tuple[Edit, ...]:
     """Without: a pickler with a hook for every object calls commit_frame() for each one, too."""
-    return (("pickler", "if type(framer) is _KnownFramer:", "if False:"),)
+    return (("pickler", "if type(framer) is Framer:", "if False:"),)
 
 
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)

@@ -18,8 +18,8 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from compat import __main__ as command
 from compat._compare import FLAKY, REGRESSION, compare, settle
 from compat._record import FAILED, PASSED, SKIPPED, Outcome, Recorder, read
+from compat._scripts import Wrap
 from compat.cpython.child import RecordingResult
-from compat.dill.child import _Wrap
 
 
 def outcomes(**status: str) -> dict[str, Outcome]:
@@ -167,7 +167,7 @@ if __name__ == '__main__':
 
 def test_calls_of_tests_are_wrapped_and_numbered() -> None:
     """Each call of a test is wrapped under an id of its own, also inside other statements."""
-    wrapped = ast.unparse(_Wrap("f.py", frozenset()).visit(ast.parse(SCRIPT).body[0]))
+    wrapped = ast.unparse(Wrap("f.py", frozenset()).visit(ast.parse(SCRIPT).body[0]))
     ids = [line.strip() for line in wrapped.splitlines() if "_compat_test" in line]
     assert ids == [
         "with _compat_test('f.py::test_a()'):",
@@ -179,7 +179,7 @@ def test_calls_of_tests_are_wrapped_and_numbered() -> None:
 def test_calls_not_asked_for_are_left_out() -> None:
     """Only the wanted call runs, with the statements around it and those whose result is kept."""
     tree = ast.parse(SCRIPT).body[0]
-    wrapped = ast.unparse(_Wrap("f.py", frozenset({"f.py::test_a()#2"})).visit(tree))
+    wrapped = ast.unparse(Wrap("f.py", frozenset({"f.py::test_a()#2"})).visit(tree))
     assert wrapped.count("test_a()") == 2  # the id and the call
     assert "prepare()" in wrapped
     assert "stream = test_b(1)" in wrapped

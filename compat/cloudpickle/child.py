@@ -1,16 +1,24 @@
 """Run one of cloudpickle's test files with pytest, as upstream does, and record each test.
 
 The processes that the tests start are left stock: what they get from the accelerated side has to be readable there.
+
+PyPy 8 cannot import cloudpickle, because its ``pickle.Pickler`` has no ``dispatch`` to copy.  There cloudpickle on
+``pickle._Pickler``, for which its code for PyPy was written, is what fastpickle is compared with.
 """
 
 from __future__ import annotations
 
-import pytest
+import importlib
+import os
+import pickle
+import platform
+from pathlib import Path
 
 from compat._accelerate import install, replace
-from compat._record import FAILED, PASSED, SKIPPED, Recorder
+from compat._pytest import run_pytest
+from compat._record import Recorder
 
-_RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+_FOR_GRANDCHILDREN = str(Path(__file__).resolve().parent / "grandchild")
 
 
 def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
@@ -27,40 +35,21 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
     """
     if mode == "installed":
         install()
-    elif mode == "backend":
+    if platform.python_implementation() == "PyPy" and not hasattr(pickle.Pickler, "dispatch"):
+        os.environ["PYTHONPATH"] = os.pathsep.join([_FOR_GRANDCHILDREN, os.environ["PYTHONPATH"]])
+        if mode != "backend":
+            _import_on_pickle_py()
+    if mode == "backend":
         names = {"Pickler": "Pickler", "CloudPickler": "Pickler", "dump": "dump", "dumps": "dumps"}
         replace("fastpickle.backends.cloudpickle", names, ("cloudpickle", "cloudpickle.cloudpickle"))
-    status = pytest.main(["-q", "-p", "no:cacheprovider", unit], plugins=[Plugin(recorder, tests)])
-    return 0 if status in _RAN else int(status)
+    return run_pytest([unit], tests, recorder)
 
 
-class Plugin:
-    """Record each test, and leave out those that are not asked for.
-
-    Args:
-        recorder: where the outcomes go.
-        tests: the ids to run; empty for all.
-    """
-
-    def __init__(self, recorder: Recorder, tests: frozenset[str]) -> None:
-        self._recorder = recorder
-        self._tests = tests
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Keep the tests that are asked for."""
-        if self._tests:
-            items[:] = [item for item in items if item.nodeid in self._tests]
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Record a phase of a test; of several, the worst one counts."""
-        if report.failed:
-            self._recorder.record(report.nodeid, FAILED, report.longreprtext)
-        elif report.skipped:  # expected failures too
-            self._recorder.record(report.nodeid, SKIPPED)
-        elif report.when == "call":
-            self._recorder.record(report.nodeid, PASSED)
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record a file that cannot be imported."""
-        if report.failed:
-            self._recorder.record(f"{report.nodeid} (collection)", FAILED, report.longreprtext)
+def _import_on_pickle_py() -> None:
+    """Import cloudpickle with ``pickle._Pickler`` as the class that it subclasses."""
+    original = pickle.Pickler
+    pickle.Pickler = pickle._Pickler
+    try:
+        importlib.import_module("cloudpickle")
+    finally:
+        pickle.Pickler = original

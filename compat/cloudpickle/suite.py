@@ -16,6 +16,13 @@ VERSION = "3.1.2"
 SHA256 = "7acae4307459d436eee740eea52ec9056f37b8b907d6aef7b0a97a1ccff90ff9"
 """Of cloudpickle_3.1.2.orig.tar.gz, as Debian's signed list of source packages has it."""
 
+MODES = {
+    "installed": "under fastpickle.install()",
+    "backend": "cloudpickle's Pickler, CloudPickler, dump and dumps replaced by fastpickle.backends.cloudpickle's",
+}
+
+_SHIMS = str(Path(__file__).resolve().parent / "shims")
+
 _UNITS = ("tests/cloudpickle_file_test.py", "tests/cloudpickle_test.py", "tests/test_backward_compat.py")
 
 
@@ -29,11 +36,10 @@ def prepare(source: Path | None) -> Suite:
         The suite.
 
     Raises:
-        MissingInput: the source cannot be had or is another one, or pytest or psutil is missing.
+        MissingInput: the source cannot be had or is another one, or pytest is missing.
     """
-    missing = [name for name in ("pytest", "psutil") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingInput(f"cloudpickle's tests need {' and '.join(missing)}: install pytest, psutil and tornado")
+    if importlib.util.find_spec("pytest") is None:
+        raise MissingInput("cloudpickle's tests need pytest: install pytest, psutil and tornado")
     if source is not None and source.is_dir():
         folder = source.resolve()
     else:
@@ -43,16 +49,13 @@ def prepare(source: Path | None) -> Suite:
             raise MissingInput(f"{folder} is not cloudpickle's source: it has no {file}")
     if f'__version__ = "{VERSION}"' not in (folder / "cloudpickle/__init__.py").read_text(encoding="utf-8"):
         raise MissingInput(f"{folder} is not cloudpickle {VERSION}")
-    modes = {
-        "installed": "under fastpickle.install()",
-        "backend": "cloudpickle's Pickler, CloudPickler, dump and dumps replaced by fastpickle.backends.cloudpickle's",
-    }
     return Suite(
         name="cloudpickle",
         version=f"cloudpickle {VERSION}",
-        modes=modes,
-        units=dict.fromkeys((STOCK, *modes), _UNITS),
+        modes=MODES,
+        units=dict.fromkeys((STOCK, *MODES), _UNITS),
         copy=folder,
-        path=(".", "tests", "tests/cloudpickle_testpkg"),  # upstream's tox.ini; its test package is not installed here
+        # upstream's tox.ini; its test package is not installed here
+        path=(".", "tests", "tests/cloudpickle_testpkg", *(() if importlib.util.find_spec("psutil") else (_SHIMS,))),
         deselected=DESELECTED,
     )

@@ -12,6 +12,11 @@ from compat.cpython.deselected import DESELECTED
 _PICKLE = "test.test_pickle"
 _UNITS = (_PICKLE, "test.test_pickletools", "test.test_copy", "test.test_copyreg", "test.test_shelve")
 
+MODES = {
+    "bound": "test_pickle with pickle._Pickler replaced by fastpickle.Pickler wherever it is used",
+    "installed": "test_pickle, test_pickletools, test_copy, test_copyreg and test_shelve under install()",
+}
+
 
 def prepare(source: Path | None) -> Suite:
     """Look for the tests in the running interpreter.
@@ -32,10 +37,7 @@ def prepare(source: Path | None) -> Suite:
     return Suite(
         name="cpython",
         version=f"{platform.python_implementation()} {platform.python_version()}'s own tests",
-        modes={
-            "bound": "test_pickle with pickle._Pickler replaced by fastpickle.Pickler wherever it is used",
-            "installed": "test_pickle, test_pickletools, test_copy, test_copyreg and test_shelve under install()",
-        },
+        modes=MODES,
         units={STOCK: _UNITS, "bound": (_PICKLE,), "installed": _UNITS},
         deselected=DESELECTED,
     )

@@ -10,6 +10,12 @@ from compat.dill.deselected import DESELECTED
 
 VERSION = "0.4.1"
 
+MODES = {
+    "installed": "fastpickle.install(), then dill is imported",
+    "installed-late": "dill is imported, then fastpickle.install()",
+    "backend": "dill's Pickler, dump and dumps replaced by fastpickle.backends.dill's",
+}
+
 
 def prepare(source: Path | None) -> Suite:
     """Find dill and its tests.
@@ -34,16 +40,11 @@ def prepare(source: Path | None) -> Suite:
     units = tuple(sorted(file.name for file in (package / "tests").glob("test_*.py")))
     if not units:
         raise MissingInput(f"{package} has no tests")
-    modes = {
-        "installed": "fastpickle.install(), then dill is imported",
-        "installed-late": "dill is imported, then fastpickle.install()",
-        "backend": "dill's Pickler, dump and dumps replaced by fastpickle.backends.dill's",
-    }
     return Suite(
         name="dill",
         version=f"dill {VERSION}",
-        modes=modes,
-        units=dict.fromkeys((STOCK, *modes), units),
+        modes=MODES,
+        units=dict.fromkeys((STOCK, *MODES), units),
         copy=package / "tests",
         path=path,
         deselected=DESELECTED,

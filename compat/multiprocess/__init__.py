@@ -1,0 +1,1 @@
+"""multiprocess's own tests, which are inside its wheels."""

@@ -1,0 +1,1 @@
+"""numpy's and pandas' objects through dill, joblib and the stdlib's pickler: tests of our own, as upstream has none."""

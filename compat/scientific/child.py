@@ -1,0 +1,33 @@
+"""Run one of the test files with pytest, and record each test.
+
+The tests find out by themselves whether fastpickle is there; they take it away to see what stock writes, and put it
+back (``tests/oracle.py``).
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from compat._accelerate import install
+from compat._pytest import run_pytest
+from compat._record import Recorder
+
+
+def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
+    """Run one test file.
+
+    Args:
+        unit: the file's name, in the working directory.
+        mode: "stock", "installed" or "installed-late".
+        tests: the ids to run; empty for all.
+        recorder: where the outcomes go.
+
+    Returns:
+        The exit status: 0 if pytest ran the file to its end.
+    """
+    if mode == "installed-late":
+        for name in ("numpy", "pandas", "dill", "joblib"):
+            importlib.import_module(name)
+    if mode != "stock":
+        install()
+    return run_pytest(["-W", "ignore", unit], tests, recorder)
