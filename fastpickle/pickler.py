@@ -13,7 +13,7 @@ Not for: deciding what a hook forbids (`hooks`).
 
 from __future__ import annotations
 
-from pickle import BINFLOAT, BININT, BININT2, NONE
+from pickle import BINFLOAT, BININT, BININT2, BINUNICODE, NONE
 from typing import Any
 
 from . import hooks
@@ -28,7 +28,7 @@ from ._stdlib import (
     stock_methods,
 )
 from .hooks import PLAIN, Dump, Plan, settled
-from .opcodes import BININT1, SHORT_BINUNICODE, pack_binfloat, pack_binint, pack_binint2
+from .opcodes import BININT1, SHORT_BINUNICODE, pack_binfloat, pack_binint, pack_binint2, pack_binunicode
 from .plain import commit_frame, save_all
 from .reduce import AS_CLASS, is_stocks, reduce_value, save_object
 
@@ -129,33 +129,35 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if x is not None:
                 self.write(self.get(x[0]))
                 return
-            if t in _ATOMS:  # reducer_override is not asked about them, as by the C pickler
-                entry = self.dispatch.get(t)
-                if entry is _stock_save_long and self.bin and -0x80000000 <= obj <= 0x7FFFFFFF:
-                    if 0 <= obj <= 0xFFFF:
-                        self.write(BININT1[obj] if obj <= 0xFF else pack_binint2(BININT2, obj))
-                    else:
-                        self.write(pack_binint(BININT, obj))
-                    return
-                if entry is _stock_save_none:
-                    self.write(NONE)
-                    return
-                if entry is _stock_save_float and self.bin:
-                    self.write(pack_binfloat(BINFLOAT, obj))
-                    return
-                if (
-                    entry is _stock_save_str and self.bin and self.proto >= 4 and len(obj) <= 63
-                ):  # 255 bytes at the most
-                    x = obj.encode("utf-8", "surrogatepass")
-                    self.write(SHORT_BINUNICODE[len(x)] + x)
-                    self.memoize(obj)
-                    return
-                x = NotImplemented
-            else:
+            x = NotImplemented
+            is_atom = t in _ATOMS
+            if not is_atom:  # reducer_override is not asked about them, as by the C pickler
                 reduce = getattr(self, "reducer_override", NO_VALUE)
-                x = NotImplemented if reduce is NO_VALUE else reduce(obj)
+                if reduce is not NO_VALUE:
+                    x = reduce(obj)
             if x is NotImplemented:
                 entry = self.dispatch.get(t)
+                if is_atom and self.bin:
+                    if entry is _stock_save_str:
+                        if len(obj) <= 63:  # 255 bytes at the most
+                            x = obj.encode("utf-8", "surrogatepass")
+                            n = len(x)
+                            self.write((SHORT_BINUNICODE[n] if self.proto >= 4 else pack_binunicode(BINUNICODE, n)) + x)
+                            self.memoize(obj)
+                            return
+                    elif entry is _stock_save_long:
+                        if 0 <= obj <= 0xFFFF:
+                            self.write(BININT1[obj] if obj <= 0xFF else pack_binint2(BININT2, obj))
+                            return
+                        if -0x80000000 <= obj <= 0x7FFFFFFF:
+                            self.write(pack_binint(BININT, obj))
+                            return
+                    elif entry is _stock_save_none:
+                        self.write(NONE)
+                        return
+                    elif entry is _stock_save_float:
+                        self.write(pack_binfloat(BINFLOAT, obj))
+                        return
                 if entry is not None:
                     entry(self, obj)
                     return

@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,55 +214,6 @@ def test_replaced_around() -> None:
     fastpickle.uninstall()
     assert _Stock.save is original
     assert dumped(_Stock, obj) == wrapped
-
-
-def test_threads() -> None:
-    """Threads dump while others install and uninstall; the bytes never differ."""
-    obj = [samples.nested(), small(), samples.reduces(), objects.Plain(a=[objects.List([1])])]
-    expected = {protocol: dumped(_Stock, obj, protocol) for protocol in (0, 2, 4)}
-    obj_made = {protocol: [samples.nested(), [*range(1001)]] for protocol in (0, 2, 4)}
-    expected = {protocol: dumped(_Stock, obj_made[protocol], protocol) for protocol in (0, 2, 4)}
-    stop = threading.Event()
-    problems: list[object] = []
-
-    class Sub(_Stock):
-        def memoize(self, obj: Any) -> None:
-            super().memoize(obj)
-
-    def dump() -> None:
-        try:
-            while not stop.is_set():
-                for protocol, right in expected.items():
-                    for cls in (_Stock, Sub):
-                        if dumped(cls, obj_made[protocol], protocol) != right:
-                            problems.append("other bytes")
-        except BaseException as exc:
-            problems.append(exc)
-
-    def flip() -> None:
-        try:
-            while not stop.is_set():
-                with fastpickle.patched():
-                    pass
-                fastpickle.install()
-                fastpickle.uninstall()
-        except BaseException as exc:
-            problems.append(exc)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=target) for target in (dump, dump, flip, flip)]
-        for thread in threads:
-            thread.start()
-        stop.wait(1.0)
-        stop.set()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert not problems
-    assert not fastpickle.is_installed()
 
 
 def test_recursion_into_another_pickler() -> None:
