@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import pickle
 import sys
@@ -14,31 +15,41 @@ from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
-cloudpickle = pytest.importorskip("cloudpickle", reason="cloudpickle is not installed, or cannot be imported here")
-backend = pytest.importorskip("fastpickle.backends.cloudpickle", reason="cloudpickle is not installed")
+if importlib.util.find_spec("cloudpickle") is None:
+    pytest.skip("cloudpickle is not installed", allow_module_level=True)
+
+from fastpickle.backends import cloudpickle as backend  # isort: skip
+
+import cloudpickle  # after the backend, without which PyPy 8 cannot import it
+
 _Library: Any = cloudpickle.Pickler
 
+if issubclass(_Library, pickle._Pickler):  # type: ignore[attr-defined]
+    Pickler = _Library  # PyPy
 
-class Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
-    """cloudpickle's reducers on the stock class."""
+else:
 
-    dispatch_table = _Library.dispatch_table
-    reducer_override = _Library.reducer_override
-    _dynamic_function_reduce = _Library._dynamic_function_reduce
-    _function_reduce = _Library._function_reduce
-    _function_getnewargs = _Library._function_getnewargs
+    class Pickler(pickle._Pickler):  # type: ignore[name-defined, misc, no-redef]
+        """cloudpickle's reducers on the stock class."""
 
-    def __init__(self, file: Any, protocol: Any = None, buffer_callback: Any = None) -> None:
-        super().__init__(
-            file, pickle.HIGHEST_PROTOCOL if protocol is None else protocol, buffer_callback=buffer_callback
-        )
-        self.globals_ref: dict[int, Any] = {}
+        dispatch_table = _Library.dispatch_table
+        reducer_override = _Library.reducer_override
+        _dynamic_function_reduce = _Library._dynamic_function_reduce
+        _function_reduce = _Library._function_reduce
+        _function_getnewargs = _Library._function_getnewargs
 
-    def dump(self, obj: Any) -> None:
-        try:
-            super().dump(obj)
-        except RecursionError as exc:
-            raise pickle.PicklingError("Could not pickle object as excessively deep recursion required.") from exc
+        def __init__(self, file: Any, protocol: Any = None, buffer_callback: Any = None) -> None:
+            super().__init__(
+                file, pickle.HIGHEST_PROTOCOL if protocol is None else protocol, buffer_callback=buffer_callback
+            )
+            self.globals_ref: dict[int, Any] = {}
+
+        def dump(self, obj: Any) -> None:
+            try:
+                super().dump(obj)
+            except RecursionError as exc:
+                message = "Could not pickle object as excessively deep recursion required."
+                raise pickle.PicklingError(message) from exc
 
 
 class Backend:
@@ -95,6 +106,12 @@ class CloudpickleSuite(Suite):
         backend.dump(obj, other)
         assert other.getvalue() == file.getvalue()
         assert backend.loads(backend.dumps([1, {"a": function}]))[1]["a"]() == 5
+
+
+def test_cloudpickle_can_be_imported_again() -> None:
+    """The class that stood in for `pickle.Pickler` while the backend imported it stands there no more."""
+    assert cloudpickle.loads(cloudpickle.dumps(lambda: 5))() == 5
+    assert pickle.Pickler is not pickle._Pickler  # type: ignore[attr-defined]
 
 
 class TestCloudpickle(Backend, CloudpickleSuite):

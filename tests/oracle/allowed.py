@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
-__all__ = ["ALLOWED", "ATOMS", "Difference", "asked_about", "may_succeed"]
+__all__ = ["ALLOWED", "ATOMS", "PYPY", "Difference", "asked_about", "may_succeed"]
+
+#: There `save` is stock's own, so the first row is not made use of.
+PYPY = sys.implementation.name == "pypy"
 
 
 class Difference(NamedTuple):

@@ -19,6 +19,7 @@ import pytest
 import fastpickle
 
 from . import hooked, objects
+from .allowed import PYPY
 from .compare import PythonFile, Run
 from .suite_hooks import small
 from .suite_values import Suite
@@ -429,6 +430,7 @@ class EvilSuite(Suite):
 
                     self.check_made(make, protocols=self.some(n, k, at))
 
+    @pytest.mark.skipif(PYPY, reason="PyPy 8.0.1 crashes on stock: where a dict changes while jitted code iterates it")
     @pytest.mark.parametrize("n", [1, 2, 3, 999, 1000, 1001, 1002, 2000])
     def test_dict_changed(self, n: int) -> None:
         """A dict whose size, keys or values change while its items are saved."""
