@@ -10,11 +10,14 @@
           |                                          writes one JSON line per test  (_record.py)
           |
           +-- _compare.py      stock outcomes x accelerated outcomes                     -> Comparison
+          +-- _speed.py        SUITE/speed.py's entry points on _realdata.py, in turns   -> Speed
           +-- _report.py       the table, the failures, and "N passed, N failed"
+          +-- _results.py      what the table of all suites and Pythons is made of (python -m compat.table)
 
-A *suite* is one upstream project's tests (cpython, dill, cloudpickle).  A *unit* is what one child process runs: a test
-module or a test file.  A *mode* is a way of putting fastpickle in place; the mode "stock" is without it, and every
-other mode is compared with it.
+A *suite* is one upstream project's tests, in the folder that has its name.  Three ways of running them are shared:
+``_pytest.py``, ``_scripts.py`` (dill and pathos, whose tests are scripts) and unittest (``cpython/child.py``).  A
+*unit* is what one child process runs: a test module, a test file, or a part of one.  A *mode* is a way of putting
+fastpickle in place; the mode "stock" is without it, and every other mode is compared with it.
 
 What counts is a test that passes on stock: it has to pass accelerated too.  A test that fails or is skipped on stock
 says nothing about fastpickle, and is not counted.

@@ -2,7 +2,7 @@
 
     child.py   run_pytest(["tests/test_x.py", ...], tests, recorder)  ->  pytest.main, with a plugin that records
 
-For the suites that upstream itself runs with pytest; cpython's and dill's are run in other ways.
+For the suites that upstream itself runs with pytest.
 """
 
 from __future__ import annotations

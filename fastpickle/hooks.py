@@ -47,6 +47,7 @@ __all__ = [
     "Write",
     "by_save",
     "choosy_saves",
+    "doubt",
     "holds",
     "known_entries",
     "known_saves",
@@ -208,6 +209,12 @@ class Dump:
         self.looks = 4
 
 
+def doubt(pickler: Any) -> None:
+    """Put the plan in doubt: code that is not ours is about to run, or has run."""
+    state = pickler.__dict__
+    state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+
+
 def settled(pickler: Any) -> Plan:
     """Return the plan in force; if it is in doubt, look again, and take the doubted one if everything is as it was.
 
@@ -256,19 +263,17 @@ def outside(pickler: Any, save: Callable[..., None], obj: Any, *args: Any) -> No
     if found is PLAIN:
         save(pickler, obj, *args)
         return
-    state = pickler.__dict__
-    state["_fastpickle_plan"] = found.in_doubt
+    doubt(pickler)
     try:
         save(pickler, obj, *args)
     finally:
-        state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+        doubt(pickler)
 
 
 def watched(pickler: Any, items: Iterable[Any]) -> Iterator[Any]:
     """Yield the items of an iterable that may run code that is not ours to find the next one."""
-    state = pickler.__dict__
     for item in items:
-        state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+        doubt(pickler)
         yield item
 
 

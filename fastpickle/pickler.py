@@ -27,7 +27,7 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
-from .hooks import PLAIN, Dump, Plan, settled
+from .hooks import PLAIN, Dump, Plan, doubt, settled
 from .opcodes import BININT1, SHORT_BINUNICODE, pack_binfloat, pack_binint, pack_binint2, pack_binunicode
 from .plain import commit_frame, save_all
 from .reduce import AS_CLASS, is_stocks, reduce_value, save_object
@@ -103,12 +103,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     elif (call := self.dispatch.get(t)) is None or is_stocks(self, call, obj, t):
                         save_object(self, plan, obj, None)
                     else:  # as save_object() would, with a frame less
-                        state = self.__dict__
-                        state["_fastpickle_plan"] = plan.in_doubt
+                        doubt(self)
                         try:
                             call(self, obj)
                         finally:
-                            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+                            doubt(self)
                     return
 
             # No shortcuts: what follows is stock's save(), but for the frequent atoms.
@@ -183,6 +182,6 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
 
 
 if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it took 6 % longer than stock (diary)
-    Pickler.save = stock_methods["save"]
+    Pickler.save = stock_methods["save"]  # type: ignore[method-assign]
 
 hooks.known_saves[Pickler.save] = save_object

@@ -24,7 +24,7 @@ from typing import Any
 
 from . import hooks
 from ._stdlib import StockPickler, batchsize_now, note, note_value, stock_methods
-from .hooks import Plan, Write, holds, outside, settled
+from .hooks import Plan, Write, doubt, holds, outside, settled
 from .opcodes import (
     BINGET,
     BININT1,
@@ -181,8 +181,7 @@ def commit_frame(pickler: Any, framer: Any) -> Plan:
     """Write the full frame to the file, whose write() may be anybody's code; return the plan in force after it."""
     framer.commit_frame()
     if type(framer.file_write) is not BuiltinMethodType:
-        state = pickler.__dict__
-        state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+        doubt(pickler)
     return settled(pickler)
 
 

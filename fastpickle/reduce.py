@@ -30,7 +30,7 @@ from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, ModuleTy
 from typing import Any
 
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
-from .hooks import Dump, Plan, Write, holds, settled, watched
+from .hooks import Dump, Plan, Write, doubt, holds, settled, watched
 from .plain import append_batches, put, save_all, save_rest, set_batches
 
 __all__ = ["AS_CLASS", "is_stocks", "reduce_value", "save_object"]
@@ -61,8 +61,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
         has_default = _has_default_reduce(pickler._fastpickle_dump, obj, t)
         reduce, rv = reduce_value(pickler, obj, t)
         if not _is_nobodys(reduce, obj, t, has_default):  # what it changed, if anything, counts from here on
-            state = pickler.__dict__
-            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+            doubt(pickler)
             plan = settled(pickler)
         if rv is AS_CLASS:
             call = pickler.save_global
@@ -75,31 +74,27 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
         if own is not None and entry is own[0]:
             is_own = True
             rv = own[1](obj)
-        elif is_stocks(pickler, entry, obj, t):
+        elif write is None or is_stocks(pickler, entry, obj, t):  # `Pickler.save` has asked that
             entry(pickler, obj)
             return
         else:
             call = entry
             args = (pickler, obj)
     if call is not None:
-        state = pickler.__dict__
-        state["_fastpickle_plan"] = plan.in_doubt
+        doubt(pickler)
         try:
             call(*args)
         finally:
-            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+            doubt(pickler)
         return
 
     if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
         refuse_reduce_value(obj, reduce, rv)
     try:
         form = _usual_form(plan, obj, rv) if plan else None
-        if plan and not has_default and _asked_anybody(rv[0], t):
-            state = pickler.__dict__
-            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+        if form is None or (not has_default and _asked_anybody(rv[0], t)):
+            doubt(pickler)
         if form is None:
-            state = pickler.__dict__
-            state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
             if len(rv) > 3:
                 rv = *rv[:3], *(None if items is None else watched(pickler, items) for items in rv[3:5]), *rv[5:]
             pickler.save_reduce(*rv, obj=obj)

@@ -58,7 +58,9 @@ def c_pickle() -> Dumps:
 
 
 def cloudpickle() -> Dumps:
-    """``cloudpickle.dumps``, which sits on the C pickler."""
+    """``cloudpickle.dumps``, which sits on the C pickler; on PyPy 8 only our backend can import it, without that."""
+    if sys.implementation.name == "pypy":
+        importlib.import_module("fastpickle.backends.cloudpickle")
     return cast(Dumps, importlib.import_module("cloudpickle").dumps)
 
 

@@ -13,12 +13,21 @@ from typing import Any
 
 import pytest
 from oracle import samples
+from oracle.allowed import PYPY
 from oracle.compare import ALL, describe_error
 from test_install import in_child
 
 import fastpickle
 
 _OPTIONAL = ("dill", "cloudpickle", "rich", "pyperf", "matplotlib")
+
+
+def test_save_is_ours_except_on_pypy() -> None:
+    """On PyPy stock's own method stays: so nothing there can take longer than on stock, installed or not."""
+    stock_save = pickle._Pickler.save  # type: ignore[attr-defined]
+    assert (fastpickle.Pickler.save is stock_save) == PYPY
+    with fastpickle.patched():
+        assert (pickle._Pickler.save is stock_save) == PYPY  # type: ignore[attr-defined]
 
 
 def test_every_public_name() -> None:

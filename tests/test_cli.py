@@ -58,7 +58,13 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_take_interrupts if os.name == "posix" else None,
     )
+
+
+def _take_interrupts() -> None:
+    """Undo what a shell does to a test run in the background: it ignores Ctrl-C, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str, str]:

@@ -50,7 +50,6 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
     except AttributeError:  # it is no pickler of dill's, whose trace goes straight to the log
         untraced = not _dill.logger.isEnabledFor(logging.INFO)
     main = getattr(pickler, "_main", _dill._main_module)
-    state = pickler.__dict__
     if (
         not untraced
         or len(obj) == len(main.__dict__)
@@ -60,7 +59,7 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
         hooks.outside(pickler, pickler.dispatch[dict], obj)
         return
     if "__name__" in obj and type(obj["__name__"]) is str:
-        state["_fastpickle_plan"] = plan.in_doubt  # an import may run anything
+        hooks.doubt(pickler)  # an import may run anything
         if obj is getattr(_dill._import_module(obj["__name__"], True), "__dict__", None):
             pickler.write(bytes("c{}\n__dict__\n".format(obj["__name__"]), "UTF-8"))
             return
