@@ -3,6 +3,7 @@
     prefer_installed()     an installed fastpickle goes before the sources beside this package
     install()              the stdlib's pickle._Pickler, in place
     replace(modules, ...)  names in a library's modules -> a backend's
+    stock()                a block without it, for tests of ours that compare both in one process
 
 fastpickle is imported inside the functions only: a stock run must not have it loaded.
 """
@@ -11,8 +12,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -51,3 +54,23 @@ def prefer_installed() -> None:
     sys.path[:] = [entry for entry in sys.path if entry != root] + [root]
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(entry for entry in entries if entry != root)
+
+
+@contextmanager
+def stock() -> Iterator[None]:
+    """Take fastpickle away for a block, if this is an accelerated run.
+
+    Raises:
+        AssertionError: it was not in place before, or is still in place in the block.
+    """
+    fastpickle = sys.modules.get("fastpickle")
+    if fastpickle is None:
+        yield
+        return
+    assert pickle._Pickler.save.__module__ != "pickle"
+    fastpickle.uninstall()
+    try:
+        assert pickle._Pickler.save.__module__ == "pickle"
+        yield
+    finally:
+        fastpickle.install()

@@ -17,7 +17,6 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -25,9 +24,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from compat._suite import MissingInput
+from tools.mirror import ToolError, call, find_mirror, own_apt
 
-_FETCH_TIMEOUT = 300.0
-"""Seconds that one download may take."""
+_SUITES = {"debian": "testing", "ubuntu": "devel"}
+"""Where a mirror has the sources that are newest."""
 
 
 def cache_folder() -> Path:
@@ -130,10 +130,6 @@ def index_sdist(name: str, version: str, sha256: str) -> Path:
 def debian_tarball(package: str, upstream_version: str) -> Path:
     """Download the orig tarball of a Debian source package.
 
-    apt runs with lists, status and sources of its own, so it needs no rights and leaves the system's as they are.  Only
-    the mirror's address and the machine's proxy settings are taken from the machine.  Signatures are checked as usual;
-    only the expiry date of the list is not, because mirrors that are frozen at a date have an old one.
-
     Args:
         package: the source package's name.
         upstream_version: the version that its tarball must have.
@@ -142,17 +138,19 @@ def debian_tarball(package: str, upstream_version: str) -> Path:
         The tarball, in the cache.
 
     Raises:
-        MissingInput: there is no apt, it has no Debian mirror, or the mirror has another version by now.
+        MissingInput: there is no apt, it has no mirror of Debian's or Ubuntu's, or that has another version by now.
     """
     hint = f"get {package}'s {upstream_version} source tarball and name it with --source"
-    if not shutil.which("apt-get"):
-        raise MissingInput(f"there is no apt-get here to fetch {package}'s tests with; {hint}")
     tarball = f"{package}_{upstream_version}.orig.tar.gz"
 
     def make(folder: Path) -> None:
-        apt = _own_apt(folder / "apt", _debian_mirror(hint))
-        _call([*apt, "update"], "reading the mirror's list of source packages")
-        _call([*apt, "source", "--download-only", "--tar-only", package], f"fetching {package}'s source", cwd=folder)
+        try:
+            mirror = find_mirror(os.environ.get("FASTPICKLE_MIRROR"))
+            apt = own_apt(folder / "apt", mirror, _SUITES[mirror.family], "deb-src")
+            call([*apt, "update"], "reading the mirror's list of source packages")
+            call([*apt, "source", "--download-only", "--tar-only", package], f"fetching {package}'s source", cwd=folder)
+        except ToolError as error:
+            raise MissingInput(f"{error}; {hint}") from None
         if not (folder / tarball).exists():
             raise MissingInput(f"the mirror has no {tarball} any more; {hint}")
         shutil.rmtree(folder / "apt")
@@ -207,66 +205,13 @@ def _cached(entry: str, make: Callable[[Path], None]) -> Path:
     return final
 
 
-def _debian_mirror(hint: str) -> str:
-    """Read the address of a Debian mirror off the machine's own apt sources."""
-    targets = _call(["apt-get", "indextargets", "--format", "$(REPO_URI)"], "reading apt's sources")
-    for address in targets.split():
-        if address.rstrip("/").endswith("/debian"):
-            return address
-    raise MissingInput(f"apt's sources here name no Debian mirror; {hint}")
-
-
-def _own_apt(folder: Path, mirror: str) -> list[str]:
-    """Write an apt configuration that touches nothing outside a folder.
-
-    Returns:
-        The beginning of an apt-get command that uses it.
-    """
-    for name in ("lists/partial", "cache/archives/partial", "parts"):
-        (folder / name).mkdir(parents=True)
-    (folder / "status").touch()
-    (folder / "sources.list").write_text(f"deb-src {mirror} testing main\n", encoding="utf-8")
-    settings = {
-        "Dir::Etc::sourcelist": str(folder / "sources.list"),
-        "Dir::Etc::sourceparts": str(folder / "parts"),
-        "Dir::Etc::trustedparts": "/etc/apt/trusted.gpg.d",
-        "Dir::State": str(folder),
-        "Dir::State::lists": str(folder / "lists"),
-        "Dir::State::status": str(folder / "status"),
-        "Dir::Cache": str(folder / "cache"),
-        "Acquire::Check-Valid-Until": "false",
-        "Acquire::Languages": "none",
-        "APT::Update::Error-Mode": "any",
-        "APT::Sandbox::User": "root",  # no change of user: the other user could not write into the folder
-    }
-    hooks = ("APT::Update::Pre-Invoke", "APT::Update::Post-Invoke", "APT::Update::Post-Invoke-Success")
-    lines = [f'{key} "{value}";' for key, value in settings.items()] + [f"#clear {hook};" for hook in hooks]
-    (folder / "apt.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return ["apt-get", "--quiet", "--config-file", str(folder / "apt.conf")]
-
-
-def _call(command: Sequence[str], purpose: str, cwd: Path | None = None) -> str:
+def _call(command: Sequence[str], purpose: str) -> str:
     """Run a command and give what it printed.
 
     Raises:
         MissingInput: it failed; the message has the line in which it says why.
     """
     try:
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_FETCH_TIMEOUT,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
-        raise MissingInput(f"{purpose} took more than {_FETCH_TIMEOUT:.0f} seconds") from None
-    except subprocess.CalledProcessError as error:
-        lines = error.stdout.strip().splitlines() or ["it printed nothing"]
-        named = [line for line in lines if line.startswith(("E: ", "ERROR: ", "error: "))]
-        raise MissingInput(f"{purpose} failed: {named[0] if named else lines[-1]}") from None
-    return done.stdout
+        return call(command, purpose)
+    except ToolError as error:
+        raise MissingInput(str(error)) from None

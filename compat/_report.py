@@ -124,8 +124,10 @@ def print_speeds(speeds: Sequence[Speed], trouble: str) -> None:
     layout = "{:45} {:>12} {:>12} {:>8}"
     print("\n" + layout.format("entry point, on real data", "stock", "installed", "faster"))
     for speed in speeds:
-        times = [f"{1000 * seconds:.2f} ms" for seconds in (speed.stock, speed.installed)]
-        cells = [*times, f"{speed.faster:.2f}x"] if speed.same else ["", "", "DIFFERS"]
+        if speed.faster:
+            cells = [f"{1000 * speed.stock:.2f} ms", f"{1000 * speed.installed:.2f} ms", f"{speed.faster:.2f}x"]
+        else:
+            cells = ["fails", "", ""] if speed.same else ["", "", "DIFFERS"]
         print(layout.format(speed.entry, *cells))
     if trouble:
         print("the measuring process did not end well:")

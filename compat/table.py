@@ -80,9 +80,9 @@ def table(known: Sequence[Cell]) -> str:
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     releases = ", ".join(f"{python} is {release}" for python, release in _releases(known, pythons))
     note = (
-        "*tests*: passed stock / under `install()`; every test that passes on stock passes installed, or it would be "
-        "named here. Other rows: times faster under `install()`, CPU time, the median of alternating rounds in one "
-        f"process. {releases}."
+        "*tests*: passed stock / under `install()`; a test that passes on stock only would be counted in bold. Other "
+        "rows: times faster under `install()`, CPU time, the median of alternating rounds in one process; *fails*: on "
+        f"stock, so there is nothing to compare. {releases}."
     )
     return "\n".join([*lines, "", note])
 
@@ -130,7 +130,7 @@ def _faster(cell: Cell | None, entry: str) -> str:
     """Say how much faster an entry point is."""
     for speed in cell.speeds if cell else ():
         if speed.entry == entry:
-            return f"{speed.faster:.2f}x" if speed.same else "**differs**"
+            return f"{speed.faster:.2f}x" if speed.faster else "fails" if speed.same else "**differs**"
     return ""
 
 

@@ -81,8 +81,8 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     for _ in range(2):
         assert table.main(["--write", str(file)]) == 0
         text = file.read_text(encoding="utf-8")
-        assert text.startswith(f"before\n{begin}\n| library |") and text.endswith(f".\n{end}\nafter\n")
-        assert "old" not in text
+        assert text.startswith(f"before\n{begin}\n| library |") and text.endswith(f"3.13.7.\n{end}\nafter\n")
+        assert "\nold\n" not in text
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,10 @@ def test_without_results_there_is_no_table(capsys: pytest.CaptureFixture[str]) -
 @contextmanager
 def _slower(state: list[str]) -> Iterator[None]:
     state.append("patched")
-    yield
-    state.pop()
+    try:
+        yield
+    finally:
+        state.pop()
 
 
 def _entry(state: list[str], log: list[str]) -> Callable[[], object]:
@@ -138,6 +140,28 @@ def test_what_differs_is_not_timed() -> None:
     """A different result is said, and counts for nothing."""
     state: list[str] = []
     assert speeds.measure("x", lambda: len(state), lambda: _slower(state)) == Speed("x", same=False)
+
+
+def test_what_fails_on_stock_is_neither_timed_nor_a_difference() -> None:
+    """dill pickles no function on Python 3.15, for one."""
+
+    def call() -> object:
+        raise AttributeError("co_lnotab")
+
+    speed = speeds.measure("x", call, lambda: _slower([]))
+    assert speed == Speed("x", same=True)
+    assert "|  | `x` | fails |" in table.table([cell("x", "3.15", 0, speed)])
+
+
+def test_what_fails_installed_only_is_no_result() -> None:
+    """The child that measures ends with the error, which the runner counts as a failure."""
+    state: list[str] = []
+
+    def call() -> object:
+        return 1 if not state else {}["missing"]
+
+    with pytest.raises(KeyError):
+        speeds.measure("x", call, lambda: _slower(state))
 
 
 def test_speeds_come_back_from_the_child(tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ fcntl = pytest.importorskip("fcntl", reason="the tools are for systems with apt"
 
 import interpreters  # noqa: E402
 import matrix  # noqa: E402
-from interpreters import Interpreter, Mirror, ToolError  # noqa: E402
+import mirror  # noqa: E402
+from interpreters import Interpreter  # noqa: E402
 from matrix import Counts, Result  # noqa: E402
+from mirror import Mirror, ToolError  # noqa: E402
 
 MakePython = Callable[..., Path]
 
@@ -172,7 +174,7 @@ def test_folder_for_path(home: Path, make_python: MakePython) -> None:
     interpreters.gather(["3.14", "3.15"], fetch=False)
     folder = interpreters.bin_folder()
     assert sorted(os.listdir(folder)) == ["python3.14", "python3.15"]
-    assert interpreters.call([str(folder / "python3.15")], "running it").startswith("{")
+    assert mirror.call([str(folder / "python3.15")], "running it").startswith("{")
     gone.unlink()
     os.environ["PATH"] += os.pathsep + str(folder)
     assert chosen("3.14") is None
@@ -205,7 +207,7 @@ def test_links_in_a_root(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("targets", "mirror"),
+    ("targets", "expected"),
     [
         ("http://a.example/debian/\nhttp://b.example/debian/", Mirror("http://a.example/debian/", "debian")),
         ("http://a.example/debian-security/\nhttp://a.example/debian", Mirror("http://a.example/debian", "debian")),
@@ -220,9 +222,9 @@ def test_links_in_a_root(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_mirror(targets: str, mirror: Mirror | None) -> None:
+def test_mirror(targets: str, expected: Mirror | None) -> None:
     """The distribution's main mirror is found among the addresses that apt uses."""
-    assert interpreters.mirror_in(targets) == mirror
+    assert mirror.mirror_in(targets) == expected
 
 
 def test_every_interpreter_has_a_suite() -> None:
@@ -300,19 +302,19 @@ def test_cache_that_cannot_be_written(
 def test_call_says_why() -> None:
     """The line that a failed command gives as its reason is the message's end."""
     shell = ["/bin/sh", "-c"]
-    assert interpreters.call([*shell, "echo out; echo err >&2"], "it") == "out\n"
+    assert mirror.call([*shell, "echo out; echo err >&2"], "it") == "out\n"
     with pytest.raises(ToolError, match=r"^it failed: E: no such package$"):
-        interpreters.call([*shell, "echo some; echo 'E: no such package'; echo more; exit 100"], "it")
+        mirror.call([*shell, "echo some; echo 'E: no such package'; echo more; exit 100"], "it")
     with pytest.raises(ToolError, match=r"^it failed: error: no \(cause: down\)$"):
-        interpreters.call([*shell, "echo 'error: no'; echo '  cause: net'; echo '  cause: down'; exit 1"], "it")
+        mirror.call([*shell, "echo 'error: no'; echo '  cause: net'; echo '  cause: down'; exit 1"], "it")
     with pytest.raises(ToolError, match=r"^it failed: last$"):
-        interpreters.call([*shell, "echo first; echo last >&2; exit 1"], "it")
+        mirror.call([*shell, "echo first; echo last >&2; exit 1"], "it")
     with pytest.raises(ToolError, match=r"^it failed: it printed nothing$"):
-        interpreters.call([*shell, "exit 1"], "it")
+        mirror.call([*shell, "exit 1"], "it")
     with pytest.raises(ToolError, match=r"^it failed: /nowhere/it: No such file or directory$"):
-        interpreters.call(["/nowhere/it"], "it")
+        mirror.call(["/nowhere/it"], "it")
     with pytest.raises(ToolError, match=r"^it took more than 0 seconds$"):
-        interpreters.call([*shell, "sleep 60 & sleep 60"], "it", timeout=0.1)
+        mirror.call([*shell, "sleep 60 & sleep 60"], "it", timeout=0.1)
 
 
 def test_lock_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,9 @@ from pathlib import Path
 from types import FrameType
 
 import interpreters
-from interpreters import Interpreter, ToolError
+import mirror
+from interpreters import Interpreter
+from mirror import ToolError
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project's folder."""
@@ -191,7 +193,7 @@ def env_names(text: str) -> list[str]:
 def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     """Choose the environments, run them, and print the table and the last line."""
     tox = _tox()
-    every = interpreters.call(tox.command("list", "-q", "--no-desc", "-d"), "tox list", settings=tox.settings).split()
+    every = mirror.call(tox.command("list", "-q", "--no-desc", "-d"), "tox list", settings=tox.settings).split()
     if options.full or options.env:
         envs = list(dict.fromkeys(options.env or every))
         wanted = [name for name in interpreters.VERSIONS if name in map(interpreter_of, envs)]
@@ -301,7 +303,7 @@ def _with_wheel(tox: Tox) -> Tox:
     shutil.rmtree(folder, ignore_errors=True)
     interpreters.progress("building the wheel")
     command = [tox.python, "-m", "uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT)]
-    interpreters.call(command, "building the wheel", settings=tox.settings)
+    mirror.call(command, "building the wheel", settings=tox.settings)
     wheels = list(folder.glob("*-none-any.whl"))
     return replace(tox, wheel=wheels[0] if wheels else None)
 

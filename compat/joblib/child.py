@@ -37,4 +37,7 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
     if joblib is None or joblib.origin is None:
         raise SystemExit("joblib is not installed")
     folder = Path(joblib.origin).parent / "test"
-    return run_pytest(["-p", "compat.joblib.fixtures", "--rootdir", str(folder), str(folder / unit)], tests, recorder)
+    empty = Path("pytest.ini")  # else pytest looks above the tests, and finds a project's that has its .tox there
+    empty.write_text("[pytest]\n", encoding="utf-8")
+    arguments = ["-p", "compat.joblib.fixtures", "-c", str(empty), "--rootdir", str(folder), str(folder / unit)]
+    return run_pytest(arguments, tests, recorder)

@@ -11,7 +11,6 @@ lies in memory, or on what has been hashed before, would differ on stock.
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -28,7 +27,7 @@ import sys
 import tokenize
 import typing
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import datasets
@@ -39,23 +38,9 @@ import pytest
 from datasets.fingerprint import Hasher
 from datasets.utils._dill import dumps
 
+from compat._accelerate import stock
+
 THRESHOLD = 7
-
-
-@contextlib.contextmanager
-def stock() -> Iterator[None]:
-    """Run the block without fastpickle, if it is installed."""
-    fastpickle = sys.modules.get("fastpickle")
-    if fastpickle is None:
-        yield
-        return
-    assert pickle._Pickler.save.__module__ != "pickle"
-    fastpickle.uninstall()
-    try:
-        assert pickle._Pickler.save.__module__ == "pickle"
-        yield
-    finally:
-        fastpickle.install()
 
 
 class Color(enum.Enum):

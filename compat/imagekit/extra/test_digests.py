@@ -7,20 +7,18 @@ object --> hashers.pickle, bytes     as the process is    --+
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import decimal
 import io
-import pickle
 import random
-import sys
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from imagekit import ImageSpec, hashers
 from imagekit.processors import Adjust, ResizeToFill, SmartCrop, Transpose
+
+from compat._accelerate import stock
 
 SHARED = {"quality": 80, "sizes": [(1, 2), (3, 4)], "name": "a\\b\n\0é"}
 CYCLE: list[object] = [1, {"two": 2}]
@@ -47,22 +45,6 @@ OBJECTS: list[object] = [
     ["photo.jpg", [ResizeToFill(20, 20)], "JPEG", {"quality": 60, "progressive": True}, True],
     [{"k": n, "l": [n, str(n)]} for n in range(1500)],
 ]
-
-
-@contextlib.contextmanager
-def stock() -> Iterator[None]:
-    """Run the block without fastpickle, if it is installed."""
-    fastpickle = sys.modules.get("fastpickle")
-    if fastpickle is None:
-        yield
-        return
-    assert pickle._Pickler.save.__module__ != "pickle"
-    fastpickle.uninstall()
-    try:
-        assert pickle._Pickler.save.__module__ == "pickle"
-        yield
-    finally:
-        fastpickle.install()
 
 
 def outcome(value: object, protocol: int = 0) -> object:

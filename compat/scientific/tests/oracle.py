@@ -12,12 +12,13 @@ import io
 import pickletools
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from compat._accelerate import stock
 
 fastpickle: Any = sys.modules.get("fastpickle")
 """The package; None in the stock run."""
@@ -26,19 +27,6 @@ Outcome = bytes | tuple[str, str, tuple[str, ...]]
 """What a dump wrote, or the error that it raised: type, message, notes."""
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+")
-
-
-@contextmanager
-def stock() -> Iterator[None]:
-    """Take fastpickle away for a block, if it is there."""
-    if fastpickle is None:
-        yield
-        return
-    fastpickle.uninstall()
-    try:
-        yield
-    finally:
-        fastpickle.install()
 
 
 def outcome(dump: Callable[[Any], bytes], obj: Any) -> Outcome:
