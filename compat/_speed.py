@@ -5,8 +5,8 @@
     here             stock, installed, stock, installed ...  in one process  ->  OUTPUT, a JSON line per entry
 
 The results of the two sides are compared before they are timed: a digest or a pickle that differs is a failure, and is
-not timed; nor is what fails on stock, which is none.  Started by ``_run.py`` when the tests are through, so that nothing
-else runs beside it.
+not timed; nor is what fails on stock, which is none.  Started by ``_run.py`` when the tests are through, so that
+nothing else runs beside it.
 """
 
 from __future__ import annotations
