@@ -114,7 +114,7 @@ def _order(python: str) -> tuple[bool, list[int]]:
 
 def _version(cell: Cell) -> str:
     """Name what was tested, without the Python that the column says."""
-    return "the Python itself" if cell.suite == "cpython" else cell.version
+    return "the Python itself" if cell.suite == "cpython" else re.split(r",| with ", cell.version)[0]
 
 
 def _tests(cell: Cell | None) -> str:

@@ -18,13 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ._stdlib import StockPickler
+from ._stdlib import StockPickler, stock_methods
 from .pickler import Pickler
 
 __all__ = ["install", "is_installed", "patched", "uninstall"]
 
 # `save` is put in last and taken out first: another thread never finds it without the attribute that it needs.
-_ATTRIBUTES: Final = ("_fastpickle_plan", "save")
+# Nothing is put in where `save` is stock's own: PyPy would compile anew what it has compiled for the class.
+_ATTRIBUTES: Final = () if Pickler.save is stock_methods["save"] else ("_fastpickle_plan", "save")
 _MISSING: Final = object()
 
 _lock = threading.Lock()

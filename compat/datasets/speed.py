@@ -28,6 +28,6 @@ def entries(data: RealData) -> dict[str, Callable[[], object]]:
         return tokens[example["index"]]
 
     return {
-        "datasets Hasher.hash(records)": lambda: hasher.hash(data.records),
-        "datasets Hasher.hash(function over tokens)": lambda: hasher.hash(transform),
+        "Hasher.hash (records)": lambda: hasher.hash(data.records),
+        "Hasher.hash (a closure over tokens)": lambda: hasher.hash(transform),
     }

@@ -22,4 +22,4 @@ def entries(data: RealData) -> dict[str, Callable[[], object]]:
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "django.conf.global_settings")  # imagekit asks for some at import
     hashers = importlib.import_module("imagekit.hashers")
-    return {"imagekit.hashers.pickle(records)": lambda: hashers.pickle(data.records)}
+    return {"imagekit.hashers.pickle (records)": lambda: hashers.pickle(data.records)}
