@@ -15,7 +15,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from compat._accelerate import prefer_installed
+from compat._accelerate import is_in_place, prefer_installed
 from compat._record import Recorder
 from compat._suite import STOCK
 
@@ -41,7 +41,7 @@ def main() -> int:
     if options.mode == STOCK and "fastpickle" in sys.modules:
         print("the stock run has imported fastpickle, so it is no stock run")
         return 3
-    if options.mode.startswith("installed") and not sys.modules["fastpickle"].is_installed():
+    if options.mode.startswith("installed") and not is_in_place():
         print("fastpickle was uninstalled on the way, so the run was not accelerated to its end")
         return 3
     return int(status)

@@ -13,7 +13,7 @@ A seeming regression is run again, alone, on both sides (see ``settle``): a test
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -51,6 +51,7 @@ def compare(
     stock: Mapping[str, Outcome],
     accelerated: Mapping[str, Outcome],
     deselected: Mapping[str, bool] = MappingProxyType({}),
+    processes: Collection[str] = (),
 ) -> Comparison:
     """Sort the tests of a suite by what they did on stock and accelerated.
 
@@ -58,6 +59,8 @@ def compare(
         stock: test id -> outcome without fastpickle.
         accelerated: test id -> outcome with it.
         deselected: id of a test that may fail accelerated -> whether it fails only now and then.
+        processes: ids that stand for a whole process: one that ends badly is a regression, but one that ends well is no
+            test that passes.
 
     Returns:
         The comparison, each list in stock's order.
@@ -71,7 +74,8 @@ def compare(
         other = accelerated.get(test)
         passes = other is not None and other.status == PASSED
         if outcome.status == PASSED and passes:
-            good.append(test)
+            if test not in processes:
+                good.append(test)
             if deselected.get(test) is False:
                 needless.append(test)
         elif outcome.status == PASSED:

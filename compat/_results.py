@@ -6,6 +6,7 @@ python -m compat.table   <- cells()
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import sys
@@ -29,6 +30,7 @@ class Cell:
         passed: mode -> tests passed on stock, and accelerated.
         regressions: tests that pass on stock only, summed over the modes.
         speeds: the library's entry points.
+        revision: tells one state of fastpickle's sources from another.
     """
 
     suite: str
@@ -38,6 +40,15 @@ class Cell:
     passed: dict[str, tuple[int, int]]
     regressions: int
     speeds: tuple[Speed, ...]
+    revision: str
+
+
+def revision() -> str:
+    """Give a short digest of fastpickle's sources beside this package."""
+    digest = hashlib.sha256()
+    for file in sorted((Path(__file__).resolve().parent.parent / "fastpickle").rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def this_python() -> tuple[str, str]:

@@ -30,7 +30,7 @@ from compat._report import (
     print_table,
     print_verdict,
 )
-from compat._results import Cell, keep, this_python
+from compat._results import Cell, keep, revision, this_python
 from compat._speed import Speed
 from compat._suite import STOCK, MissingInput, Suite
 
@@ -76,6 +76,9 @@ def run_suite(
     own = ((unit, runs[STOCK].outcomes.get(unit)) for unit in suite.units[STOCK])
     broken = [unit for unit, outcome in own if outcome is not None and outcome.status == FAILED]
     print_names("stock: processes that did not end well; tests that they did not reach are not counted", broken)
+    seen = {unit for test, unit in runs[STOCK].unit_of.items() if test != unit}
+    if not tests:
+        print_names("processes without a single test", [unit for unit in suite.units[STOCK] if unit not in seen])
     for report in reports:
         _print_mode(suite, report, runs[report.mode], verbose)
     print_table(suite.name, reports)
@@ -97,7 +100,7 @@ def _keep(suite: Suite, reports: Sequence[ModeReport], speeds: Sequence[Speed]) 
     python, release = this_python()
     passed = {report.mode: (report.comparison.passed_stock, report.passed) for report in reports}
     regressions = sum(len(report.regressions) for report in reports)
-    keep(Cell(suite.name, suite.version, python, release, passed, regressions, tuple(speeds)))
+    keep(Cell(suite.name, suite.version, python, release, passed, regressions, tuple(speeds), revision()))
 
 
 class _ModeRun:
@@ -144,9 +147,12 @@ def _first_run(
         waiting[mode] -= 1
         progress.clear()
         if verbose:
-            print(_line(mode, result.outcomes, result.seconds, result.job.unit), flush=True)
+            tests = {test: outcome for test, outcome in result.outcomes.items() if test != result.job.unit}
+            print(_line(mode, tests, result.seconds, result.job.unit), flush=True)
         elif not waiting[mode]:
-            print(_line(mode, runs[mode].outcomes, runs[mode].seconds, "in all"), flush=True)
+            run = runs[mode]
+            tests = {test: outcome for test, outcome in run.outcomes.items() if test != run.unit_of[test]}
+            print(_line(mode, tests, run.seconds, "in all"), flush=True)
         progress.step(f"{mode} {result.job.unit}")
 
     children.run(jobs, done)
@@ -184,8 +190,8 @@ def _compare_mode(suite: Suite, mode: str, runs: Mapping[str, _ModeRun], childre
     stock = {test: outcome for test, outcome in runs[STOCK].outcomes.items() if runs[STOCK].unit_of[test] in units}
     rows = {row.test: row.sometimes for row in suite.deselected if mode in row.modes and row.applies}
     accelerated = runs[mode].outcomes
-    comparison = compare(stock, accelerated, rows)
-    passed = sum(outcome.status == PASSED for outcome in accelerated.values())
+    comparison = compare(stock, accelerated, rows, units)
+    passed = sum(outcome.status == PASSED for test, outcome in accelerated.items() if test not in units)
     report = ModeReport(mode, comparison, passed)
     seeming = sorted(comparison.regressions, key=lambda test: test not in units)  # whole processes first
     again = tuple(seeming[:_RERUN_LIMIT])

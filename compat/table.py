@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command line; None for the process's own.
 
     Returns:
-        The exit status: 0, or 2 where there is nothing to show or nowhere to write it.
+        The exit status: 0, or 2 where there is nothing to show, nowhere to write it, or no one state to write it of.
     """
     parser = argparse.ArgumentParser(
         prog="python -m compat.table",
@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.write is None:
             print(text)
         else:
+            if len({cell.revision for cell in cells()}) > 1:
+                raise MissingInput("these runs are of different states of fastpickle: python tools/matrix.py --full")
             write(options.write, text)
     except MissingInput as missing:
         print(f"python -m compat.table: {missing}", file=sys.stderr)
@@ -84,6 +86,8 @@ def table(known: Sequence[Cell]) -> str:
         "rows: times faster under `install()`, CPU time, the median of alternating rounds in one process; *fails*: on "
         f"stock, so there is nothing to compare. {releases}."
     )
+    if len({cell.revision for cell in known}) > 1:
+        note = f"**These runs are of different states of fastpickle.** {note}"
     return "\n".join([*lines, "", note])
 
 

@@ -137,24 +137,26 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if x is NotImplemented:
                 entry = self.dispatch.get(t)
                 if is_atom and self.bin:
-                    if entry is _stock_save_str:
-                        if len(obj) <= 63:  # 255 bytes at the most
+                    if entry is _stock_save_str:  # of any type, where a table has it in a strange place
+                        if t is str and len(obj) <= 63:  # 255 bytes at the most
                             x = obj.encode("utf-8", "surrogatepass")
                             n = len(x)
                             self.write((SHORT_BINUNICODE[n] if self.proto >= 4 else pack_binunicode(BINUNICODE, n)) + x)
                             self.memoize(obj)
                             return
                     elif entry is _stock_save_long:
-                        if 0 <= obj <= 0xFFFF:
+                        if t is not int:
+                            pass
+                        elif 0 <= obj <= 0xFFFF:
                             self.write(BININT1[obj] if obj <= 0xFF else pack_binint2(BININT2, obj))
                             return
-                        if -0x80000000 <= obj <= 0x7FFFFFFF:
+                        elif -0x80000000 <= obj <= 0x7FFFFFFF:
                             self.write(pack_binint(BININT, obj))
                             return
                     elif entry is _stock_save_none:
                         self.write(NONE)
                         return
-                    elif entry is _stock_save_float:
+                    elif entry is _stock_save_float and t is float:
                         self.write(pack_binfloat(BINFLOAT, obj))
                         return
                 if entry is not None:

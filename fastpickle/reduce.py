@@ -230,7 +230,8 @@ def is_stocks(pickler: Any, entry: Any, obj: Any, t: type) -> bool:
         return entry is own[0]
     if t not in _HAVE_A_NAME or (entry is not _save_global and entry is not _save_type):
         return False
-    module = sys.modules.get(obj.__module__)
+    name = obj.__module__
+    module = sys.modules.get(name) if type(name) is str else None
     return (
         type(module) is ModuleType
         and module.__dict__.get(obj.__qualname__) is obj

@@ -193,3 +193,29 @@ def test_table_of_plans_keeps_no_pickler_alive() -> None:
     del pickler
     gc.collect()
     assert [ref for ref in alive if ref() is not None] == []
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("obj", [5, 70_000, True, None, 5.0, "text", b"bytes"], ids=repr)
+@pytest.mark.parametrize("name", ["save_str", "save_long", "save_float", "save_none", "save_bool", "save_bytes"])
+def test_function_of_another_type_in_the_table(name: str, obj: Any, hooked: bool) -> None:
+    """A table may have stock's function for one atom in the place of another's; it fails as it does in stock."""
+
+    def dump(base: Any, protocol: int) -> bytes:
+        members: dict[str, Any] = {"dispatch": {**base.dispatch, type(obj): getattr(Stock, name)}}
+        if hooked:
+            members["memoize"] = lambda self, obj: base.memoize(self, obj)
+        return dumped(type("P", (base,), members), [obj], protocol)
+
+    for protocol in range(6):
+        stock, ours = outcomes(lambda base, protocol=protocol: dump(base, protocol))
+        assert stock == ours
+
+
+def test_class_whose_module_is_no_string() -> None:
+    """`__module__` may be anything."""
+    for module in ([], 5, None, ["unhashable"], {}):
+        cls = type("C", (), {})
+        cls.__module__ = module  # type: ignore[assignment]
+        stock, ours = outcomes(lambda base, cls=cls: dumped(base, [cls]))
+        assert stock == ours

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 import compat._speed as speeds
 from compat import table
 from compat._realdata import real_data
-from compat._results import Cell, cells, keep, this_python
+from compat._results import Cell, cells, keep, revision, this_python
 from compat._speed import Speed
 
 
@@ -28,10 +28,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def cell(suite: str = "dill", python: str = "3.13", regressions: int = 0, *speeds: Speed) -> Cell:
+def cell(suite: str = "dill", python: str = "3.13", regressions: int = 0, *speeds: Speed, revision: str = "1") -> Cell:
     """Give a cell with 10 tests."""
     passed = {"backend": (10, 9), "installed": (10, 10 - regressions)}
-    return Cell(suite, f"{suite} 1.0", python, f"{python.rsplit(maxsplit=1)[-1]}.7", passed, regressions, speeds)
+    release = f"{python.rsplit(maxsplit=1)[-1]}.7"
+    return Cell(suite, f"{suite} 1.0", python, release, passed, regressions, speeds, revision)
 
 
 def test_a_cell_is_kept_as_it_was() -> None:
@@ -83,6 +84,25 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
         text = file.read_text(encoding="utf-8")
         assert text.startswith(f"before\n{begin}\n| library |") and text.endswith(f"3.13.7.\n{end}\nafter\n")
         assert "\nold\n" not in text
+
+
+def test_runs_of_different_states_are_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table says so, and does not go into a file."""
+    keep(cell())
+    keep(cell("other", revision="2"))
+    assert table.main([]) == 0
+    assert "**These runs are of different states of fastpickle.**" in capsys.readouterr().out
+    file = tmp_path / "README.md"
+    file.write_text("<!-- matrix: python -m compat.table -->\n<!-- /matrix -->\n", encoding="utf-8")
+    assert table.main(["--write", str(file)]) == 2
+    assert "different states" in capsys.readouterr().err
+    assert "|" not in file.read_text(encoding="utf-8")
+
+
+def test_revision_is_of_the_sources() -> None:
+    """It is the same each time."""
+    assert revision() == revision()
+    assert len(revision()) == 12
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_many_threads_while_others_install_and_uninstall() -> None:
     problems: list[Any] = []
     done = [0] * DUMPERS
     flips = [0]
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + 3600  # until all have started
     lock = threading.Lock()
 
     def flip() -> None:
@@ -189,9 +189,11 @@ def test_many_threads_while_others_install_and_uninstall() -> None:
         sys.setswitchinterval(1e-5)
         for thread in threads:
             thread.start()
+        end = time.monotonic() + SECONDS
         for thread in threads:
             thread.join()
     finally:
+        end = 0.0
         sys.setswitchinterval(interval)
         Flipping.flips = staticmethod(lambda: None)
         fastpickle.uninstall()

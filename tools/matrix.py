@@ -39,6 +39,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PASSED, FAILED, MISSING, SKIPPED, STOPPED, NOT_RUN = "passed", "FAILED", "MISSING", "skipped", "STOPPED", "not run"
 
+_WITHOUT_TESTS = ("lint", "types")
+"""Environments that check something else than tests; any other that runs none has failed."""
+
 _STOP_TIMEOUT = 20.0
 """Seconds that tox has to end after an interruption."""
 
@@ -338,6 +341,9 @@ def _run_env(tox: Tox, env: str, python: str, rest: Sequence[str]) -> Result:
     counts = read_counts(log.read_text(encoding="utf-8", errors="replace")) or Counts(0, 0)
     if stopped:
         return Result(env, python, STOPPED, Counts(counts.passed, max(counts.failed, 1)), seconds)
+    if not process.returncode and not rest and not counts.passed and env not in _WITHOUT_TESTS:
+        print(f"matrix: {env} has run no test", flush=True)
+        return Result(env, python, FAILED, Counts(0, 1), seconds)
     if process.returncode:
         return Result(env, python, FAILED, Counts(counts.passed, max(counts.failed, 1)), seconds)
     return Result(env, python, PASSED, counts, seconds)

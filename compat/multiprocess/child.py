@@ -8,7 +8,7 @@ The processes that the tests start:
 
 "installed-children" puts fastpickle in place in them as well, by a ``sitecustomize`` in a folder on ``PYTHONPATH``:
 
-    folder/sitecustomize.py   fastpickle.install(), and leave a mark in the folder
+    folder/sitecustomize.py   fastpickle.install(), and leave a mark in the folder, if it is a worker or their server
     folder/mark               at the end: there was such a process
 
 Processes that a test starts with ``python -I`` or ``-E`` stay stock in every mode.
@@ -42,7 +42,8 @@ from pathlib import Path
 sys.path.append({root!r})
 import fastpickle
 fastpickle.install()
-Path({mark!r}).touch()
+if any(name in argument for argument in sys.orig_argv for name in ("spawn_main", "forkserver")):
+    Path({mark!r}).touch()
 """
 
 
