@@ -54,9 +54,6 @@ NEEDS = {
 }
 """Contender -> the module without which it is left out."""
 
-IMPLEMENTATIONS = {"cpython": "CPython", "pypy": "PyPy"}
-"""pyperf's name of an implementation -> its own."""
-
 PYPERF = ["--processes=1", "--warmups=1", "--quiet", "--inherit-environ=PYTHONPATH,FASTPICKLE_PURE"]
 """Options of every measurement: one process of pyperf's at a time, since the rounds are ours."""
 
@@ -178,10 +175,11 @@ def read(raw: Path) -> tuple[list[Row], str]:
                 benchmark = pyperf.Benchmark.load(str(path))
                 seconds[contender] = statistics.median(benchmark.get_values())
                 metadata = benchmark.get_metadata()
-                measured_on = (
-                    f"{IMPLEMENTATIONS[metadata['python_implementation']]} "
-                    f"{metadata['python_version'].split()[0]}, protocol {metadata['protocol']}"
-                )
+                version = metadata["python_version"].rpartition(" (")[
+                    0
+                ]  # without "(64-bit)"; PyPy's begins with "PyPy"
+                name = "CPython " if metadata["python_implementation"] == "cpython" else ""
+                measured_on = f"{name}{version}, protocol {metadata['protocol']}"
         if seconds:
             rows.append(Row(workload, seconds))
     if not rows:
