@@ -177,7 +177,7 @@ def read(raw: Path) -> tuple[list[Row], str]:
                 metadata = benchmark.get_metadata()
                 version = metadata["python_version"].rpartition(" (")[
                     0
-                ]  # without "(64-bit)"; PyPy's begins with "PyPy"
+                ]  # PyPy's begins with its name
                 name = "CPython " if metadata["python_implementation"] == "cpython" else ""
                 measured_on = f"{name}{version}, protocol {metadata['protocol']}"
         if seconds:
