@@ -175,9 +175,7 @@ def read(raw: Path) -> tuple[list[Row], str]:
                 benchmark = pyperf.Benchmark.load(str(path))
                 seconds[contender] = statistics.median(benchmark.get_values())
                 metadata = benchmark.get_metadata()
-                version = metadata["python_version"].rpartition(" (")[
-                    0
-                ]  # PyPy's begins with its name
+                version = metadata["python_version"].rpartition(" (")[0]  # PyPy's begins with its name
                 name = "CPython " if metadata["python_implementation"] == "cpython" else ""
                 measured_on = f"{name}{version}, protocol {metadata['protocol']}"
         if seconds:
