@@ -183,7 +183,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     self.__dict__.pop("_fastpickle_dump", None)
 
 
-if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it took 6 % longer than stock (diary)
+if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it took longer than stock (diary)
     Pickler.save = stock_methods["save"]  # type: ignore[method-assign]
 
 hooks.known_saves[Pickler.save] = save_object
