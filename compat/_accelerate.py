@@ -1,6 +1,7 @@
 """Put fastpickle in place in a child process, and make sure that it is.
 
     prefer_installed()     an installed fastpickle goes before the sources beside this package
+    put_in_place(mode)     install(), before or after a library is imported, as the mode's name says
     install()              the stdlib's pickle._Pickler, in place
     replace(modules, ...)  names in a library's modules -> a backend's
     stock()                a block without it, for tests of ours that compare both in one process
@@ -30,6 +31,20 @@ def install() -> None:
     if not is_in_place():
         raise SystemExit("fastpickle.install() had no effect")
     print(f"installed: {fastpickle.__file__}")
+
+
+def put_in_place(mode: str, *modules: str) -> None:
+    """Install fastpickle as a mode says, or not at all for one that is not called "installed".
+
+    Args:
+        mode: one that begins with "installed"; "installed-late" installs after the modules are imported.
+        modules: the library's.
+    """
+    if mode == "installed-late":
+        for name in modules:
+            importlib.import_module(name)
+    if mode.startswith("installed"):
+        install()
 
 
 def is_in_place() -> bool:

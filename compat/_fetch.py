@@ -1,5 +1,6 @@
 """Get upstream's files without touching the system: from the environment, from the package index, or from apt.
 
+    need(suite, wanted)               the environment has these packages, or else a line says how to get them
     installed_folder(name, version)   the environment has the pinned version: its folder
     index_folder(name, version)       else the wheel, unpacked into the cache by pip (or uv, where there is no pip)
     index_sdist(name, version, ...)   a source distribution, for tests that no wheel contains, unpacked into the cache
@@ -20,7 +21,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from compat._suite import MissingInput
@@ -52,14 +53,37 @@ def installed_folder(name: str, version: str) -> Path | None:
     Returns:
         The package's folder; None if the environment has no such version.
     """
-    try:
-        found = importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
     spec = importlib.util.find_spec(name)
-    if found != version or spec is None or spec.origin is None:
+    if _version(name) != version or spec is None or spec.origin is None:
         return None
     return Path(spec.origin).parent
+
+
+def need(suite: str, wanted: Mapping[str, str | None]) -> None:
+    """Make sure that packages are installed.
+
+    Args:
+        suite: the suite that needs them.
+        wanted: the distribution's name -> the version that it must have; None for any.
+
+    Raises:
+        MissingInput: one or more are missing or of another version; the message has the command that installs them.
+    """
+    wrong = [
+        name if version is None else f"{name}=={version}"
+        for name, version in wanted.items()
+        if _version(name) is None or version not in (None, _version(name))
+    ]
+    if wrong:
+        raise MissingInput(f"the suite {suite} needs other packages: pip install {' '.join(wrong)}")
+
+
+def _version(name: str) -> str | None:
+    """Give the installed version of a distribution; None if there is none."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def index_folder(name: str, version: str) -> Path:

@@ -44,11 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, metavar="FILE", help=f"put it into FILE, between {_BEGIN} and {_END}")
     options = parser.parse_args(arguments)
     try:
-        text = table(cells())
+        known = cells()
+        text = table(known)
         if options.write is None:
             print(text)
         else:
-            if len({cell.revision for cell in cells()}) > 1:
+            if _are_mixed(known):
                 raise MissingInput("these runs are of different states of fastpickle: python tools/matrix.py --full")
             write(options.write, text)
     except MissingInput as missing:
@@ -86,9 +87,14 @@ def table(known: Sequence[Cell]) -> str:
         "rows: times faster under `install()`, CPU time, the median of alternating rounds in one process; *fails*: on "
         f"stock, so there is nothing to compare. {releases}."
     )
-    if len({cell.revision for cell in known}) > 1:
+    if _are_mixed(known):
         note = f"**These runs are of different states of fastpickle.** {note}"
     return "\n".join([*lines, "", note])
+
+
+def _are_mixed(known: Sequence[Cell]) -> bool:
+    """Say whether the cells are of different states of fastpickle."""
+    return len({cell.revision for cell in known}) > 1
 
 
 def write(file: Path, text: str) -> None:

@@ -10,13 +10,12 @@ The few tests that need more than that of upstream's fixtures fail on stock too,
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import shutil
 from pathlib import Path
 
-from compat._accelerate import install
+from compat._accelerate import put_in_place
 from compat._pytest import run_pytest
 from compat._record import Recorder
 
@@ -57,10 +56,7 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
         shutil.copy(file, "tests")
     Path("tests/__init__.py").touch()  # for the tests' relative imports
     os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HOME=os.path.abspath("hf-home"))
-    if mode == "installed-late":
-        importlib.import_module("datasets")
-    if mode != "stock":
-        install()
+    put_in_place(mode, "datasets")
     forks = multiprocessing.get_all_start_methods()[0] == "fork"
     arguments = [argument for argument in _UNITS[unit] if forks or argument != _MANY_PROCESSES]
     return run_pytest(arguments, tests, recorder)

@@ -14,10 +14,9 @@ The others read files, formats and the hub; test_fingerprint_tokenizer_stability
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
-from compat._fetch import index_sdist, installed_folder
+from compat._fetch import index_sdist, need
 from compat._suite import STOCK, MissingInput, Suite
 from compat.datasets.deselected import DESELECTED
 
@@ -50,11 +49,7 @@ def prepare(source: Path | None) -> Suite:
     """
     if source is not None:
         raise MissingInput("datasets takes no --source: its tests come from the package index")
-    pinned = {"datasets": VERSION, "dill": DILL_VERSION}
-    missing = [f"{name}=={version}" for name, version in pinned.items() if installed_folder(name, version) is None]
-    missing += [name for name, module in (("absl-py", "absl"), ("pytest", "pytest")) if _is_missing(module)]
-    if missing:
-        raise MissingInput(f"datasets' tests need what is not here: pip install {' '.join(missing)}")
+    need("datasets", {"datasets": VERSION, "dill": DILL_VERSION, "absl-py": None, "pytest": None})
     folder = index_sdist("datasets", VERSION, SHA256)
     for file in _FILES:
         if not (folder / "tests" / file).exists():
@@ -67,8 +62,3 @@ def prepare(source: Path | None) -> Suite:
         copy=folder,
         deselected=DESELECTED,
     )
-
-
-def _is_missing(module: str) -> bool:
-    """Say whether a module cannot be imported here."""
-    return importlib.util.find_spec(module) is None

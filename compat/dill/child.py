@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import partial
 
-from compat._accelerate import install, replace
+from compat._accelerate import put_in_place, replace
 from compat._record import Recorder
 from compat._scripts import run_script
 
@@ -27,11 +26,7 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
 
 def _put_in_place(mode: str) -> None:
     """Accelerate dill as the mode says."""
-    if mode == "installed":
-        install()
-    elif mode == "installed-late":
-        importlib.import_module("dill")
-        install()
-    elif mode == "backend":
+    put_in_place(mode, "dill")
+    if mode == "backend":
         names = {name: name for name in ("Pickler", "dump", "dumps")}
         replace("fastpickle.backends.dill", names, ("dill", "dill._dill", "dill.session"))

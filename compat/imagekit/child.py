@@ -12,7 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
-from compat._accelerate import install
+from compat._accelerate import put_in_place
 from compat._pytest import run_pytest
 from compat._record import Recorder
 
@@ -39,9 +39,7 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
     _draw(Path("tests/media/reference.png"))
     if mode == "installed-late":
         os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"  # as in upstream's pyproject.toml, which pytest reads
-        importlib.import_module("imagekit.hashers")
-    if mode != "stock":
-        install()
+    put_in_place(mode, "imagekit.hashers")
     return run_pytest(["-c", "pyproject.toml", unit], tests, recorder)
 
 

@@ -7,10 +7,9 @@ Our own ``extra/test_digests.py`` compares the hashes under install() with those
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from pathlib import Path
 
-from compat._fetch import index_sdist
+from compat._fetch import index_sdist, need
 from compat._suite import STOCK, MissingInput, Suite
 from compat.imagekit.deselected import DESELECTED
 
@@ -23,8 +22,8 @@ MODES = {
     "installed-late": "imagekit is imported, then fastpickle.install()",
 }
 
-_NEEDED = {"bs4": "beautifulsoup4", "PIL": "pillow", "pytest": "pytest", "pytest_django": "pytest-django"}
-"""Module -> the distribution that has it."""
+_NEEDED = ("beautifulsoup4", "pillow", "pytest", "pytest-django")
+"""The distributions that the tests import."""
 
 
 def prepare(source: Path | None) -> Suite:
@@ -41,11 +40,7 @@ def prepare(source: Path | None) -> Suite:
     """
     if source is not None:
         raise MissingInput("imagekit takes no --source: its tests come from the package index")
-    missing = [name for module, name in _NEEDED.items() if importlib.util.find_spec(module) is None]
-    if _installed_version() != VERSION:
-        missing.insert(0, f"django-imagekit=={VERSION}")
-    if missing:
-        raise MissingInput(f"django-imagekit's tests need what is not here: pip install {' '.join(missing)}")
+    need("imagekit", {"django-imagekit": VERSION, **dict.fromkeys(_NEEDED)})
     folder = index_sdist("django-imagekit", VERSION, SHA256)
     if not any((folder / "tests").glob("test_*.py")):
         raise MissingInput(f"{folder} has no tests")
@@ -58,11 +53,3 @@ def prepare(source: Path | None) -> Suite:
         path=(".",),  # the settings are tests.settings
         deselected=DESELECTED,
     )
-
-
-def _installed_version() -> str | None:
-    """Give the version in the environment, if there is one."""
-    try:
-        return importlib.metadata.version("django-imagekit")
-    except importlib.metadata.PackageNotFoundError:
-        return None

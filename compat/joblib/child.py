@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from compat._accelerate import install
+from compat._accelerate import put_in_place
 from compat._pytest import run_pytest
 from compat._record import Recorder
 
@@ -29,10 +29,7 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
     Returns:
         The exit status: 0 if pytest ran the file to its end.
     """
-    if mode == "installed-late":
-        importlib.import_module("joblib")
-    if mode != "stock":
-        install()
+    put_in_place(mode, "joblib")
     joblib = importlib.util.find_spec("joblib")
     if joblib is None or joblib.origin is None:
         raise SystemExit("joblib is not installed")

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat._fetch import installed_folder
+from compat._fetch import installed_folder, need
 from compat._suite import STOCK, MissingInput, Suite
 from compat.joblib.deselected import DESELECTED
-from compat.scientific.pins import HAS_WHEELS, JOBLIB, NUMPY, need
+from compat.scientific.pins import HAS_WHEELS, JOBLIB, NUMPY
 
 VERSION = JOBLIB
 

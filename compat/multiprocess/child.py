@@ -21,7 +21,7 @@ import os
 import unittest
 from pathlib import Path
 
-from compat._accelerate import install
+from compat._accelerate import put_in_place
 from compat._record import Recorder
 from compat.cpython.child import RecordingResult
 from compat.multiprocess.suite import GROUPS
@@ -59,10 +59,7 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
     Returns:
         The exit status: 3 if "installed-children" accelerated no child, else 0.
     """
-    if mode == "installed-late":
-        importlib.import_module("multiprocess.reduction")
-    if mode != "stock":
-        install()
+    put_in_place(mode, "multiprocess.reduction")
     mark = _prepare_children(Path.cwd() / "site", mode)
     method, _, group = unit.partition("-")
     suite = unittest.TestSuite()

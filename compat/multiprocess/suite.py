@@ -20,7 +20,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from compat._fetch import installed_folder
+from compat._fetch import need
 from compat._suite import STOCK, MissingInput, Suite
 from compat.multiprocess.deselected import DESELECTED
 
@@ -89,9 +89,7 @@ def prepare(source: Path | None) -> Suite:
     """
     if source is not None:
         raise MissingInput("multiprocess takes no --source: its tests are inside its wheels")
-    if any(installed_folder(name, version) is None for name, version in NEEDED.items()):
-        wanted = " ".join(f"{name}=={version}" for name, version in NEEDED.items())
-        raise MissingInput(f"multiprocess's tests need other packages than there are: pip install {wanted}")
+    need("multiprocess", NEEDED)
     if not _has_test_support():
         raise MissingInput("this interpreter has no test.support, which multiprocess's tests need")
     return Suite(

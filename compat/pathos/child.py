@@ -7,10 +7,9 @@ they get from the accelerated side has to be readable there.
 
 from __future__ import annotations
 
-import importlib
 from functools import partial
 
-from compat._accelerate import install
+from compat._accelerate import put_in_place
 from compat._record import Recorder
 from compat._scripts import run_script
 
@@ -27,13 +26,4 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
     Returns:
         The exit status: 1 if there was an error outside the tests.
     """
-    return run_script(unit, partial(_put_in_place, mode), tests, recorder)
-
-
-def _put_in_place(mode: str) -> None:
-    """Accelerate what pathos stands on, as the mode says."""
-    if mode == "installed":
-        install()
-    elif mode == "installed-late":
-        importlib.import_module("pathos")
-        install()
+    return run_script(unit, partial(put_in_place, mode, "pathos"), tests, recorder)

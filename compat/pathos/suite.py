@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat._fetch import installed_folder
+from compat._fetch import installed_folder, need
 from compat._suite import STOCK, MissingInput, Suite
 from compat.pathos.deselected import DESELECTED
 
@@ -42,14 +42,11 @@ def prepare(source: Path | None) -> Suite:
     """
     if source is not None:
         raise MissingInput("pathos takes no --source: its tests are inside its wheel")
-    folders = {name: installed_folder(name, version) for name, version in NEEDED.items()}
-    package = folders["pathos"]
-    if package is None or None in folders.values():
-        wanted = " ".join(f"{name}=={version}" for name, version in NEEDED.items())
-        raise MissingInput(f"pathos's tests need other packages than there are: pip install {wanted}")
-    units = tuple(sorted(file.name for file in (package / "tests").glob("test_*.py")))
-    if not units:
-        raise MissingInput(f"{package} has no tests")
+    need("pathos", NEEDED)
+    package = installed_folder("pathos", VERSION)
+    units = tuple(sorted(file.name for file in (package / "tests").glob("test_*.py"))) if package else ()
+    if package is None or not units:
+        raise MissingInput(f"pathos {VERSION} is installed without its tests")
     return Suite(
         name="pathos",
         version=f"pathos {VERSION}",

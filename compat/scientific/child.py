@@ -6,9 +6,7 @@ back (``tests/oracle.py``).
 
 from __future__ import annotations
 
-import importlib
-
-from compat._accelerate import install
+from compat._accelerate import put_in_place
 from compat._pytest import run_pytest
 from compat._record import Recorder
 
@@ -25,9 +23,5 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
     Returns:
         The exit status: 0 if pytest ran the file to its end.
     """
-    if mode == "installed-late":
-        for name in ("numpy", "pandas", "dill", "joblib"):
-            importlib.import_module(name)
-    if mode != "stock":
-        install()
+    put_in_place(mode, "numpy", "pandas", "dill", "joblib")
     return run_pytest(["-W", "ignore", unit], tests, recorder)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from compat._fetch import need
 from compat._suite import STOCK, MissingInput, Suite
 from compat.scientific.deselected import DESELECTED
-from compat.scientific.pins import DILL, HAS_WHEELS, JOBLIB, NUMPY, PANDAS, need
+from compat.scientific.pins import DILL, HAS_WHEELS, JOBLIB, NUMPY, PANDAS
 
 MODES = {
     "installed": "fastpickle.install(), then numpy, pandas, dill and joblib are imported",
