@@ -77,8 +77,8 @@ VALUES: dict[str, Make] = {
     **{
         f"among others, {name} of {n}": (lambda n=n, t=t: [1, t(n), (t(n), t(n + 1)), {"a": t(n)}, t(n), 2])
         for name, t in {
-            "str": lambda n: "y" * n,
-            "bytes": lambda n: b"y" * n,
+            "str": lambda n: "".join(["y"] * n),  # not "y" * n, of which PyPy's JIT may make one object for several
+            "bytes": lambda n: b"".join([b"y"] * n),
             "bytearray": lambda n: bytearray(b"y" * n),
         }.items()
         for n in (254, 255, 256, FRAME - 2, FRAME - 1, FRAME, FRAME + 1)
