@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import pickle
+import re
 from collections.abc import Iterable
 from pickle import _Framer, _Pickler  # type: ignore[attr-defined]  # private, and the base of all we do
 from typing import Any, NoReturn
@@ -22,8 +24,11 @@ __all__ = [
     "ASKS_PERSISTENT_ID_ALWAYS",
     "FRAMES_ARE_BYTESIO",
     "NO_VALUE",
+    "CPickler",
     "Framer",
     "StockPickler",
+    "awkward_batches",
+    "awkward_escapes",
     "batchsize_now",
     "entry_of",
     "for_batch",
@@ -64,6 +69,54 @@ def _asks_persistent_id_always() -> bool:
 
 
 ASKS_PERSISTENT_ID_ALWAYS: bool = _asks_persistent_id_always()
+
+
+# The C pickler, and what it writes otherwise than the Python one (`graft`).
+
+
+def _find_c_pickler() -> Any:
+    """Return the C pickler's class; None if there is none, if it is switched off, or if frames are not as it needs."""
+    if os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0") or not FRAMES_ARE_BYTESIO:
+        return None
+    try:
+        from _pickle import Pickler
+    except ImportError:
+        return None
+    return Pickler if hasattr(Pickler, "fast") and hasattr(Pickler, "memo") else None
+
+
+#: The C pickler's class, None where it is not to be used.
+CPickler: Any = _find_c_pickler()
+
+
+def _by_both(obj: object, protocol: int) -> tuple[bytes, bytes]:
+    """Return the pickles of `obj` by the C pickler and by the Python one."""
+    files = io.BytesIO(), io.BytesIO()
+    CPickler(files[0], protocol).dump(obj)
+    StockPickler(files[1], protocol).dump(obj)
+    return files[0].getvalue(), files[1].getvalue()
+
+
+def _differs(obj: object, protocol: int) -> bool:
+    c, python = _by_both(obj, protocol)
+    return c != python
+
+
+#: By the type of an exact container: the remainders by the batch size of the lengths, from that size on, at which C ends
+#: it with another batch (up to 3.14: one item as a batch, or an empty one).
+awkward_batches: dict[type, tuple[int, ...]] = {}
+#: Finds in a pickle of protocol 0 what C may have fetched from the memo where Python writes it again (up to 3.12).
+awkward_escapes: re.Pattern[bytes] | None = None
+
+if CPickler is not None:
+    _size: int = StockPickler._BATCHSIZE
+    for _type in (list, dict.fromkeys, set):
+        _remainders = tuple(r for r in range(2) if _differs(_type(range(2 * _size + r)), 4))  # type: ignore[operator]
+        if _remainders:
+            awkward_batches[type(_type(()))] = _remainders  # type: ignore[operator]
+    _text = "\\\n\r\0\x1a"
+    if _differs([_text, _text], 0):
+        awkward_escapes = re.compile(rb"\\u00(?:5c|0a|0d|00|1a)")
 
 
 # From 3.14 on an exception that passes through a container gets a note that says where it was (gh-122311).

@@ -31,29 +31,33 @@ Not for: saving anything, and not for knowing libraries: those tell about themse
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 from types import BuiltinMethodType, NoneType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from ._stdlib import NO_VALUE, Framer, StockPickler, stock_methods
+from ._stdlib import NO_VALUE, CPickler, Framer, StockPickler, stock_methods
 
 __all__ = [
     "ATOMS",
     "PLAIN",
     "Dump",
+    "GraftRule",
     "Plan",
     "Saver",
     "Write",
     "by_save",
     "choosy_saves",
     "doubt",
+    "graft_rules",
     "holds",
     "known_entries",
     "known_saves",
     "known_tables",
     "outside",
     "plan",
+    "saved_by_name",
     "savers",
     "settled",
     "watched",
@@ -81,11 +85,14 @@ class Plan(dict[type, "Saver | None"]):
         other: saves an object of any other type.
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
+        graft_rule: what the C pickler is to be asked where it takes over; None where it must not (`graft`).
         in_doubt: the empty plan that stands for this one from when code that is not ours runs until it is looked at.
         doubted: the plan that this one stands for in that way, if it does.
     """
 
-    __slots__ = ("doubted", "in_doubt", "is_choice", "other", "proto", "save", "save_dict", "save_list", "save_tuple")
+    __slots__ = (
+        "doubted", "graft_rule", "in_doubt", "is_choice", "other", "proto", "save", "save_dict", "save_list", "save_tuple"
+    )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
         self.proto = proto
@@ -93,6 +100,7 @@ class Plan(dict[type, "Saver | None"]):
         self.other = other
         self.is_choice = choosy_saves.get(save)
         self.save_list = self.save_dict = self.save_tuple = other
+        self.graft_rule: Any = None
         self.doubted = doubted
         self.in_doubt = self
 
@@ -117,6 +125,30 @@ known_saves: Final[dict[Any, Saver]] = {stock_methods["save"]: by_save}
 known_entries: Final[dict[tuple[type, Any], Saver]] = {}
 #: The classes of dispatch tables whose get() gives the entries of `_TYPES` as indexing does.
 known_tables: Final[set[type]] = {dict}
+
+
+class GraftRule(NamedTuple):
+    """What has to be asked where the C pickler writes in the place of dispatch entries.
+
+    Attributes:
+        allows: tells whether this pickler may graft now; None if it always may.
+        accepts: tells whether what C wrote is what the entry would have written; None if it always is.
+        refuses: tells whether instances of a type are not for C; None if no type is refused.
+    """
+
+    allows: Callable[[Any], bool] | None = None
+    accepts: Callable[[Any, list[Any]], bool] | None = None
+    refuses: Callable[[type], bool] | None = None
+
+
+#: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.
+graft_rules: Final[dict[tuple[type, Any], GraftRule]] = {}
+_STOCK_RULE: Final = GraftRule()
+#: Dispatch entries that save a class or function by its name, and for each what tells whether it will.
+saved_by_name: Final[dict[Any, Callable[[Any, Any], bool]]] = {
+    stock_methods["save_type"]: lambda pickler, obj: True,
+    stock_methods["save_global"]: lambda pickler, obj: True,
+}
 
 # A library describes its own hooks in a module that is imported when its first pickler is met.
 _LIBRARIES: Final = {"dill": "fastpickle.backends.dill"}
@@ -166,8 +198,7 @@ def plan(pickler: Any) -> Plan:
         if (
             not _INSTANCE_HOOKS.isdisjoint(state)
             or state["fast"]
-            or not state["bin"]
-            or type(state["memo"]) is not dict
+            or type(state["memo"] if "memo" in state else _fetch_memo(pickler)) is not dict
             or type(framer) is not Framer
             or len(framer.__dict__) != 2  # file_write and current_frame: nothing of the framer is overridden
             or write.__func__ is not _framer_write
@@ -179,8 +210,11 @@ def plan(pickler: Any) -> Plan:
         if type(dispatch) not in known_tables:
             return PLAIN  # stock asks its get(), which may be anything
         entries = _entries(dispatch)
-        found = _plans.get((state["proto"], cls.save, entries))
-        return _make_plan(state["proto"], cls.save, entries) if found is None else found
+        proto = state["proto"]
+        if (not state["bin"]) is not (proto == 0):
+            return PLAIN
+        found = _plans.get((proto, cls.save, entries))
+        return _make_plan(proto, cls.save, entries) if found is None else found
     except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
         return PLAIN
 
@@ -196,9 +230,14 @@ class Dump:
         entries: the dispatch entries of `_TYPES`.
         nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
         looks: how many more looks at a type may be in vain.
+        known: what `graft` knows of types, until somebody's code runs.
+        at_once: how many items C may be given at once, lest it write too much.
+        penalty, offers_to_skip: for how many offers C is left alone after the last one that it refused, and from now on.
     """
 
-    __slots__ = ("entries", "framer", "looks", "memo", "nobodys", "write")
+    __slots__ = (
+        "at_once", "entries", "framer", "known", "looks", "memo", "nobodys", "offers_to_skip", "penalty", "write"
+    )  # fmt: skip
 
     def __init__(self, pickler: Any) -> None:
         self.framer = pickler.framer
@@ -207,6 +246,10 @@ class Dump:
         self.entries = _entries(pickler.dispatch)
         self.nobodys: set[type] = set()
         self.looks = 4
+        self.known: dict[type, frozenset[str]] = {}
+        self.at_once = sys.maxsize
+        self.penalty = 0
+        self.offers_to_skip = 0
 
 
 def doubt(pickler: Any) -> None:
@@ -249,6 +292,7 @@ def settled(pickler: Any) -> Plan:
         as_it_was = False
     found = state["_fastpickle_plan"] = doubted if as_it_was else PLAIN
     dump.nobodys.clear()
+    dump.known.clear()
     return found
 
 
@@ -277,9 +321,14 @@ def watched(pickler: Any, items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
+def _fetch_memo(pickler: Any) -> Any:
+    """Return the memo that the C pickler has after a graft; it is on the instance then."""
+    return pickler.memo if "_fastpickle_memo" in pickler.__dict__ else None
+
+
 def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
     """Make the plan for a protocol, a `save` and the dispatch entries of `_TYPES`, or find an equal one."""
-    if type(proto) is not int or proto < 1:
+    if type(proto) is not int or proto < 0:
         return PLAIN
     if entries[: len(ATOMS)] != _STOCK_ENTRIES[: len(ATOMS)]:
         return PLAIN
@@ -299,12 +348,23 @@ def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
     if key not in _plans:
         new = Plan(proto, save, known_saves[save])
         new.in_doubt = Plan(proto, save, known_saves[save], doubted=new)
-        new.update(found)
+        if proto:  # at protocol 0 there is no other shortcut than a graft
+            new.update(found)
+        new.graft_rule = new.in_doubt.graft_rule = _graft_rule(entries)
         new.save_list = new.get(list) or new.other
         new.save_dict = new.get(dict) or new.other
         new.save_tuple = new.get(tuple) or new.other
         _plans[key] = new
     return _plans[key]
+
+
+def _graft_rule(entries: tuple[Any, ...]) -> GraftRule | None:
+    """Return the rule for picklers with these dispatch entries, None if one of them is anybody's."""
+    rule = None if CPickler is None else _STOCK_RULE
+    for t, entry, stock_entry in zip(_TYPES, entries, _STOCK_ENTRIES, strict=True):
+        if rule is not None and entry is not stock_entry:
+            rule = graft_rules.get((t, entry)) if rule is _STOCK_RULE else None
+    return rule
 
 
 def _saver_of(t: type, entry: Any) -> Saver | None:

@@ -19,13 +19,16 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ._stdlib import StockPickler, stock_methods
+from .graft import fetch_memos
 from .pickler import Pickler
 
 __all__ = ["install", "is_installed", "patched", "uninstall"]
 
 # `save` is put in last and taken out first: another thread never finds it without the attribute that it needs.
 # Nothing is put in where `save` is stock's own: PyPy would compile anew what it has compiled for the class.
-_ATTRIBUTES: Final = () if Pickler.save is stock_methods["save"] else ("_fastpickle_plan", "save")
+_ATTRIBUTES: Final = (
+    () if Pickler.save is stock_methods["save"] else ("_fastpickle_plan", "fastpickle_grafts", "memo", "save")
+)
 _MISSING: Final = object()
 
 _lock = threading.Lock()
@@ -106,3 +109,4 @@ def _leave() -> None:
                 delattr(StockPickler, name)
             else:
                 setattr(StockPickler, name, original)
+        fetch_memos()

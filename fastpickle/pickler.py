@@ -16,7 +16,7 @@ from __future__ import annotations
 from pickle import BINFLOAT, BININT, BININT2, BINUNICODE, NONE
 from typing import Any
 
-from . import hooks
+from . import graft, hooks
 from ._stdlib import (
     ASKS_PERSISTENT_ID_ALWAYS,
     FRAMES_ARE_BYTESIO,
@@ -50,6 +50,10 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
 
     #: The plan in force, on the instance while it saves; install() puts this one on stock.
     _fastpickle_plan: Plan | None = None
+    #: False on a class or an instance: the C pickler is not asked to write anything (`graft`).
+    fastpickle_grafts: bool = True
+    #: Stock sets it on the instance; after a graft it may be left with the C pickler until it is asked for.
+    memo = graft.LazyMemo()
 
     # One long method, since stock needs but two to six Python frames for a level of nesting, and what stock can save
     # within the recursion limit must not fail here.  What other functions do for it has returned by the next level.
@@ -74,8 +78,14 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if t in _ATOMS or (t in hooks.savers and not obj):
                     plan = PLAIN  # nothing to be gained
                 else:
-                    is_root = True
                     plan = hooks.plan(self)
+                    if (
+                        plan.graft_rule is not None
+                        and getattr(self, "fastpickle_grafts", False)  # not there any more after uninstall()
+                        and graft.root(self, plan, obj)
+                    ):
+                        return
+                    is_root = True
                     object.__setattr__(self, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
                     if plan:
                         has_dump = True

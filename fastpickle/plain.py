@@ -22,8 +22,9 @@ from struct import pack
 from types import BuiltinMethodType
 from typing import Any
 
-from . import hooks
+from . import graft, hooks
 from ._stdlib import StockPickler, batchsize_now, note, note_value, stock_methods
+from .graft import FEWEST
 from .hooks import Plan, Write, doubt, holds, outside, settled
 from .opcodes import (
     BINGET,
@@ -212,7 +213,7 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     if n == 0:
         write(opening)
         memo[id(obj)] = i, obj
-    elif n < _BATCHSIZE:
+    elif n < FEWEST:
         write(opening if n == 1 else _MARKED_LIST if plan.proto >= 4 else opening + MARK)
         memo[id(obj)] = i, obj
         unsaved = iter(obj[:])  # a snapshot, as stock takes one of each batch
@@ -225,7 +226,10 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     else:
         write(opening)
         memo[id(obj)] = i, obj
-        append_batches(pickler, plan, iter(obj), obj, write)
+        if plan.graft_rule is None or not (done := graft.batches(pickler, plan, obj)):
+            append_batches(pickler, plan, iter(obj), obj, write)
+        elif done < n:
+            append_batches(pickler, plan, islice(obj, done, None), obj, pickler.framer.write, done)
 
 
 _EMPTY_LIST = EMPTY_LIST + MEMOIZE
@@ -233,9 +237,8 @@ _MARKED_LIST = EMPTY_LIST + MEMOIZE + MARK
 hooks.savers[list] = 1, _save_list
 
 
-def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write: Write) -> None:
-    """Append the items of `obj` in batches of 1000, looking again for more after each full one."""
-    start = 0
+def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write: Write, start: int = 0) -> None:
+    """Append the items of `obj`, `start` and on, in batches of 1000, looking again for more after each full one."""
     size = _BATCHSIZE
     while batch := list(islice(items, size)):
         n = len(batch)
@@ -265,7 +268,7 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
     if n == 0:
         write(opening)
         memo[id(obj)] = i, obj
-    elif n < _BATCHSIZE:
+    elif n < FEWEST:
         write(opening if n == 1 else _MARKED_DICT if plan.proto >= 4 else opening + MARK)
         memo[id(obj)] = i, obj
         batch = [*chain.from_iterable(obj.items())]
@@ -279,7 +282,11 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
     else:
         write(opening)
         memo[id(obj)] = i, obj
-        set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)
+        if plan.graft_rule is None or not (done := graft.batches(pickler, plan, obj)):
+            set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)
+        elif done < n:
+            items = chain.from_iterable(islice(obj.items(), done, None))
+            set_batches(pickler, plan, items, obj, pickler.framer.write)
 
 
 _EMPTY_DICT = EMPTY_DICT + MEMOIZE
@@ -324,6 +331,8 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
     if n == 0:
         write(EMPTY_TUPLE)
         return
+    if n >= FEWEST and plan.graft_rule is not None and graft.whole(pickler, plan, obj, n):
+        return
     proto = plan.proto
     short = n <= 3 and proto >= 2
     memo = pickler.memo
@@ -365,6 +374,8 @@ hooks.savers[tuple] = 1, _save_tuple
 
 
 def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
+    if len(obj) >= FEWEST and plan.graft_rule is not None and graft.whole(pickler, plan, obj, len(obj)):
+        return
     memo = pickler.memo
     i = len(memo)
     write(EMPTY_SET + MEMOIZE)
@@ -393,6 +404,8 @@ hooks.savers[set] = 4, _save_set  # through a reduce below protocol 4
 
 
 def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write) -> None:
+    if len(obj) >= FEWEST and plan.graft_rule is not None and graft.whole(pickler, plan, obj, len(obj)):
+        return
     write(MARK)
     try:
         write = save_all(pickler, plan, iter(obj))

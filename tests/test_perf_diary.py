@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,8 @@ def load(name: str) -> ModuleType:
 ideas = load("ideas")
 ablations = load("ablations")
 series = ablations.series
+grafting = load("grafting")
+shapes = grafting.shapes
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4, 5])  # 1 and 3 take no other way in these methods
@@ -201,3 +204,107 @@ class TestHarness:
         """A pair that cannot be measured is reported by its last line."""
         pytest.importorskip("pyperf")
         assert "invalid choice" in load("harness").measure("nothing", "stock", tmp_path, True)
+
+
+@pytest.fixture
+def hardly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of ``grafting.py`` that are too short to say anything."""
+    plan = grafting._timing.Plan(sample_seconds=0.0001, budget_seconds=0.001, min_rounds=1, max_rounds=1)
+    monkeypatch.setattr(grafting, "QUICK", plan)
+    monkeypatch.setattr(grafting, "QUICK_CHILDREN", 1)
+    monkeypatch.setattr(grafting, "COUNTS", (10, 100, 1_000))
+    monkeypatch.setattr(grafting, "SIZES", (1_000_000, 2_000_000))
+
+
+@pytest.mark.skipif(pickle.Pickler.__module__ != "_pickle", reason="needs the C pickler")
+class TestGrafting:
+    """``grafting.py``."""
+
+    @pytest.mark.parametrize("group", sorted(set(shapes.GROUPS) - {"flat", "memory", "closure"}))
+    def test_shapes_have_the_bytes_of_stock(self, group: str) -> None:
+        """No shape is one that would be refused."""
+        for name, make in shapes.GROUPS[group].items():
+            obj = make()
+            assert fastpickle.dumps(obj) == pickle._dumps(obj), name  # type: ignore[attr-defined]
+
+    def test_shapes_are_described(self) -> None:
+        """Every name is there once, and says what it is."""
+        names = [name for group in shapes.GROUPS.values() for name in group]
+        assert len(names) == len(set(names))
+        assert shapes.GROUPS.keys() == shapes.ABOUT.keys()
+        assert all(make.__doc__ for group in shapes.GROUPS.values() for make in group.values())
+
+    @pytest.mark.usefixtures("hardly")
+    def test_every_kind_of_row(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A shape of each group, a moment each: all lines and tables, on stdout and in the file."""
+        only = ["small_dict", "deep_list", "deep_50", "decimals_2000", "uuids", "closure"]
+        only += ["custom_below_60_levels", "flat_ints", "memory_strs"]
+        target = tmp_path / "table.md"
+        assert grafting.main(["--quick", "--only", *only, "--markdown", str(target)]) == 0
+        out = capsys.readouterr().out
+        assert target.read_text(encoding="utf-8") == out
+        lines = [line for line in out.splitlines() if line.startswith("| `")]
+        have_dill, have_cloudpickle = (importlib.util.find_spec(name) is not None for name in ("dill", "cloudpickle"))
+        if have_dill and have_cloudpickle and grafting.resource is not None:
+            assert not [line for line in lines if line.endswith("| - |")]
+        for name in (
+            "small_dict",
+            "decimals_2000",
+            "10,000 ints",
+            "custom_below_60_levels",
+            "flat_ints",
+            "memory_strs",
+        ):
+            assert [line for line in lines if name in line], name
+        for heading in ("| shape |", "| mixed shape |", "| ns per object |", "| peak memory |"):
+            assert heading in out
+        assert "| uuids |" in out
+        assert "perf-diary/grafting.py --quick" in out
+
+    @pytest.mark.usefixtures("hardly")
+    def test_other_bytes_are_not_timed(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """What does not write stock's bytes is refused, said, and the exit status."""
+        monkeypatch.setattr(
+            fastpickle,
+            "dumps",
+            lambda obj: pickle._dumps(obj) + b"."[: type(obj[0]) is int],  # type: ignore[attr-defined]
+        )
+        assert grafting.main(["--quick", "--only", "ints_1001", "uuids"]) == 1
+        out, err = capsys.readouterr()
+        assert "NOT TIMED: fastpickle.dumps of ints_1001: 2764 bytes of stock, 2765 of this one" in err
+        ratios = {line.split(" | ")[0]: line.split(" | ")[2] for line in out.splitlines()[2:] if line.startswith("| ")}
+        assert ratios["| ints_1001"] == "-"
+        assert ratios["| uuids"].endswith("x")
+        assert "- fastpickle.dumps of ints_1001: " in out
+
+    def test_difference(self) -> None:
+        """It is said where the bytes differ, what was raised, and that stock is not to be compared with."""
+        assert grafting.difference(lambda: b"same", lambda: b"same") is None
+        assert "byte 2" in grafting.difference(lambda: b"same", lambda: b"sane")
+        assert "byte 4" in grafting.difference(lambda: b"same!", lambda: b"same")
+        assert "ZeroDivisionError" in grafting.difference(lambda: b"", lambda: 1 // 0)
+        written = iter((b"a", b"b", b"c", b"d"))
+        assert "each time" in grafting.difference(lambda: next(written), lambda: b"x")
+
+    def test_child_that_ends(self) -> None:
+        """It is an error, not an endless wait."""
+        with grafting.Child() as child, pytest.raises(RuntimeError, match="ended with status"):
+            child.process.kill()
+            child.process.wait()
+            child.ask(do="calibrate", seconds=0.1)
+
+    def test_unknown_name(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A misspelt name is a wrong usage."""
+        with pytest.raises(SystemExit) as ended:
+            grafting.main(["--only", "small_dic"])
+        assert ended.value.code == 2
+        assert "did you mean small_dict?" in capsys.readouterr().err
+
+    def test_help_and_list(self) -> None:
+        """Both name every group."""
+        for option in ("--help", "--list"):
+            command = [sys.executable, str(DIARY / "grafting.py"), option]
+            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+            assert all(group in done.stdout for group in shapes.GROUPS)

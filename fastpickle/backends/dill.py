@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import io
 import logging
+from types import FunctionType
 from typing import Any
 
 from .. import hooks
@@ -45,16 +46,10 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
 
     Only a dict with a '__name__' can be a module's, and only one of the same length can equal that of `__main__`.
     """
-    try:
-        untraced = pickler._trace_depth is None
-    except AttributeError:  # it is no pickler of dill's, whose trace goes straight to the log
-        untraced = not _dill.logger.isEnabledFor(logging.INFO)
-    main = getattr(pickler, "_main", _dill._main_module)
     if (
-        not untraced
-        or len(obj) == len(main.__dict__)
+        not _is_quiet(pickler)
+        or len(obj) == len(getattr(pickler, "_main", _dill._main_module).__dict__)
         or len(obj) == len(_dill._main_module.__dict__)
-        or getattr(pickler, "_session", False)
     ):
         hooks.outside(pickler, pickler.dispatch[dict], obj)
         return
@@ -67,6 +62,50 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
             stock_methods["save_dict"](pickler, obj)
             return
     save_dict(pickler, plan, obj, write)
+
+
+def _is_quiet(pickler: Any) -> bool:
+    """Tell whether dill neither traces what is saved, nor saves a session."""
+    try:
+        untraced = pickler._trace_depth is None
+    except AttributeError:  # it is no pickler of dill's, whose trace goes straight to the log
+        untraced = not _dill.logger.isEnabledFor(logging.INFO)
+    return untraced and not getattr(pickler, "_session", False)
+
+
+def _may_graft(pickler: Any) -> bool:
+    """Tell whether dicts that have no '__name__' are saved as stock saves them."""
+    mains = getattr(pickler, "_main", _dill._main_module), _dill._main_module
+    return _is_quiet(pickler) and all("__name__" in main.__dict__ for main in mains)
+
+
+def _accepts_graft(pickler: Any, pieces: list[Any]) -> bool:
+    """Tell whether C wrote no dict that dill might have saved as a module's, and no class that C saves unasked.
+
+    The latter are the builtin types and the function by which it saves what an old protocol has no opcode for.
+    """
+    unwanted = (b"__name__",) if pickler.proto >= 5 else (b"__name__", b"builtin", b"_codecs")
+    return not any(text in piece for text in unwanted for piece in pieces) and not any(
+        type(x) is str and x == "__name__" for _, x in pickler.memo.values()
+    )
+
+
+def _is_compared(t: type) -> bool:
+    """Tell whether somebody's `__eq__` may be asked, as a dict that has the length of `__main__`'s is compared with it."""
+    eq = t.__eq__
+    return type(eq) is FunctionType and eq.__code__.co_filename != "<string>" and eq.__module__ not in _STDLIBS
+
+
+_STDLIBS = ("collections", "datetime", "decimal", "enum", "fractions", "pathlib", "pathlib._local", "uuid")
+
+
+def _is_saved_by_name(pickler: Any, t: type) -> bool:
+    """Tell whether dill saves a class by its name, and not by what is in it."""
+    return (
+        t not in _dill._typemap
+        and not (t.__bases__ == (tuple,) and hasattr(t, "_fields"))  # a namedtuple
+        and _dill._locate_function(t, pickler)
+    )
 
 
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
@@ -140,3 +179,5 @@ if _is_known:
     hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = save_object
     hooks.choosy_saves[_dill_save] = hooks.choosy_saves[Pickler.save] = _is_of_numpy
     hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict
+    hooks.graft_rules[dict, _dill.save_module_dict] = hooks.GraftRule(_may_graft, _accepts_graft, _is_compared)
+    hooks.saved_by_name[_dill.save_type] = _is_saved_by_name

@@ -1,0 +1,175 @@
+"""Which objects reduce to the same in C and in Python, and without running anybody's code but the interpreter's.
+
+    type --(what PEP 307 asks of it and of its instance)--> names(t): None          no, or not known
+                                                                      NOBODYS       yes
+                                                                      some names    yes, if none is in its __dict__
+
+That is so for instances of classes that leave `object.__reduce_ex__` as it is (plain classes, dataclasses, slots,
+namedtuples, subclasses of list and dict), for enums, and for the types of the standard library in `_STDLIBS`.  What a
+reduce of the standard library runs is compared with what was there when this module was imported.
+
+Not for: classes and functions themselves, which are saved by name (`reduce.is_stocks`).
+"""
+
+from __future__ import annotations
+
+import collections
+import copyreg
+import dataclasses
+import datetime
+import enum
+import fractions
+import pathlib
+import uuid
+from abc import ABCMeta
+from decimal import Decimal
+from operator import attrgetter
+from types import MemberDescriptorType
+from typing import Any
+
+__all__ = ["ASKED_FOR", "METACLASSES", "NOBODYS", "is_default", "is_plain_class", "names"]
+
+#: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
+ASKED_FOR = frozenset(
+    ("__class__", "__dict__", "__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__",
+     "__slotnames__", "items")
+)  # fmt: skip
+#: No names: the instance has no attributes of its own, or a reduce that looks none up.
+NOBODYS: frozenset[str] = frozenset()
+
+#: Those whose classes are found, and saved, as those of `type` are.
+METACLASSES = (type, ABCMeta, enum.EnumMeta)
+_reduces = attrgetter("__reduce_ex__", "__reduce__")
+_OBJECTS = _reduces(object)
+_object_getstate: Any = getattr(object, "__getstate__", None)  # from 3.11 on
+_dataclass_getstate: Any = getattr(dataclasses, "_dataclass_getstate", None)  # of frozen dataclasses with slots
+
+
+#: All of them do what that of object does; up to 3.13 builtin types have one each.
+_GETATTRIBUTES = {t.__getattribute__ for t in (object, list, dict, tuple, int, str, float, bytes)}
+
+
+class _Dummy:
+    """Has what `type` gives a class of its own accord."""
+
+
+#: What gives an instance its `__dict__`.
+_DICT: Any = vars(_Dummy)["__dict__"]
+#: How the instances of these are iterated, which a reduce does, is to be as in the class itself.
+_BASES: dict[type, tuple[str, ...]] = {list: ("__iter__",), dict: ("items", "__iter__"), tuple: ("__iter__", "__len__")}
+_namedtuple_getnewargs: Any = collections.namedtuple("_namedtuple_getnewargs", "a").__getnewargs__.__code__
+
+
+def _functions(t: type) -> tuple[Any, ...]:
+    """Return all that a reduce of an instance of `t` asks the class for."""
+    return tuple(
+        getattr(t, name, None) for name in (*sorted(ASKED_FOR - {"__dict__", "__class__"}), "__getattribute__")
+    )
+
+
+#: Types whose reduce runs only the standard library's code, and what that was at import.
+_STDLIBS: dict[type, tuple[Any, ...]] = {
+    t: _functions(t)
+    for t in (
+        complex, range, Decimal, uuid.UUID, fractions.Fraction, collections.OrderedDict, collections.deque,
+        collections.defaultdict, collections.Counter, datetime.date, datetime.time, datetime.datetime,
+        datetime.timedelta, datetime.timezone, pathlib.PurePath, pathlib.PurePosixPath, pathlib.PureWindowsPath,
+        type(pathlib.Path()),
+    )
+}  # fmt: skip
+_pickle_complex: Any = copyreg.dispatch_table.get(complex)  # the only entry that one of them has there
+#: The same of enums: `enum` puts one of a few functions into each class.
+_ENUM_REDUCES = {
+    function
+    for name in ("pickle_by_global_name", "pickle_by_enum_name", "_reduce_ex_by_global_name", "_reduce_ex_by_name")
+    if (function := getattr(enum, name, None)) is not None
+} | {c.__reduce_ex__ for c in (enum.Enum, enum.Flag, enum.IntEnum, enum.IntFlag)}
+
+
+def names(t: type, entry: Any) -> frozenset[str] | None:
+    """Tell whether instances of `t` may be reduced by anybody, as often as he likes, at protocol 2 or higher.
+
+    Costs 3 to 10 us, and runs no code of others.  The answer holds until somebody's code runs.
+
+    Args:
+        t: the type of an object.
+        entry: its entry in `copyreg.dispatch_table`, None if it has none.
+
+    Returns:
+        None if not; otherwise the names that must not be in an instance's `__dict__`, perhaps none.
+    """
+    if t in _STDLIBS:
+        if entry is not (_pickle_complex if t is complex else None) or _functions(t) != _STDLIBS[t]:
+            return None
+        return ASKED_FOR if t.__dictoffset__ else NOBODYS
+    if entry is not None or type(t) not in METACLASSES or not is_plain_class(t):
+        return None
+    if type(t) is enum.EnumMeta:
+        if t.__reduce_ex__ not in _ENUM_REDUCES or any("_value_" in vars(c) or "_name_" in vars(c) for c in t.__mro__):
+            return None
+    elif not is_default(t):
+        return None
+    return ASKED_FOR if t.__dictoffset__ else NOBODYS
+
+
+def is_plain_class(t: type) -> bool:
+    """Tell whether an attribute that is looked up on an instance of `t` is got in the usual way."""
+    return t.__getattribute__ in _GETATTRIBUTES and not any(
+        "__getattr__" in vars(c)
+        or type(vars(c).get("__class__", t)) is property
+        or type(vars(c).get("__dict__", _DICT)) is not type(_DICT)
+        for c in t.__mro__[:-1]
+    )
+
+
+def is_default(t: type) -> bool:
+    """Tell whether instances of `t` are reduced by `object.__reduce_ex__`, which finds nobody's function to call."""
+    if _reduces(t) != _OBJECTS or hasattr(t, "__getnewargs_ex__"):
+        return False
+    base: Any = None
+    for c in t.__mro__[:-1]:
+        if not c.__flags__ & _HEAP_TYPE:
+            if c not in _BASES:
+                return False
+            base = c
+            break
+    if base is not None and any(getattr(t, name) is not getattr(base, name) for name in _BASES[base]):
+        return False
+    getnewargs = getattr(t, "__getnewargs__", None)
+    if getnewargs is not None and (
+        base is not tuple
+        or (
+            getnewargs is not tuple.__getnewargs__
+            and getattr(getnewargs, "__code__", None) is not _namedtuple_getnewargs
+        )
+    ):
+        return False
+    getstate = getattr(t, "__getstate__", None)
+    if getstate is not _object_getstate and getstate is not _dataclass_getstate:
+        return False
+    if getstate is _dataclass_getstate and getstate is not None:
+        fields = getattr(t, "__dataclass_fields__", None)
+        slots = list(fields) if type(fields) is dict else ["?"]
+    else:
+        slots = _slot_names(t)
+    return len(slots) < 500 and all(_is_slot(t, name) for name in slots)
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for the builtin types
+
+
+def _slot_names(t: type) -> Any:
+    """Return the names of the slots that make a state, as the reduce itself finds them."""
+    if not any("__slots__" in vars(c) for c in t.__mro__[:-1]):
+        return ()
+    if type(vars(t).get("__slotnames__", [])) is not list:
+        return ("?",)
+    return copyreg._slotnames(t)  # type: ignore[attr-defined]
+
+
+def _is_slot(t: type, name: str) -> bool:
+    """Tell whether an attribute is what a slot has made in some class, and hidden by nothing."""
+    for c in t.__mro__:
+        if name in vars(c):
+            return type(vars(c)[name]) is MemberDescriptorType
+    return False
