@@ -31,7 +31,6 @@ Not for: saving anything, and not for knowing libraries: those tell about themse
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 from types import BuiltinMethodType, NoneType
@@ -132,13 +131,26 @@ class GraftRule(NamedTuple):
 
     Attributes:
         allows: tells whether this pickler may graft now; None if it always may.
-        accepts: tells whether what C wrote is what the entry would have written; None if it always is.
         refuses: tells whether instances of a type are not for C; None if no type is refused.
+        names: the dicts that have one of them as a key are not for C.
+        builtins: what C saves without asking where an old protocol has no opcode for a type, and is not for it.
     """
 
     allows: Callable[[Any], bool] | None = None
-    accepts: Callable[[Any, list[Any]], bool] | None = None
     refuses: Callable[[type], bool] | None = None
+    names: frozenset[str] = frozenset()
+    builtins: tuple[Any, ...] = ()
+
+    def unwanted(self, proto: int) -> frozenset[int]:
+        """Return the ids of the `builtins`, if C may have saved them."""
+        return frozenset(map(id, self.builtins)) if self.builtins and proto < 5 else frozenset()
+
+    def texts(self, proto: int) -> tuple[bytes, ...]:
+        """Return what is found in a pickle that has one of the names or builtins in it."""
+        return (
+            *(name.encode() for name in self.names),
+            *((b"builtin", b"_codecs") if self.builtins and proto < 5 else ()),
+        )
 
 
 #: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.
@@ -231,15 +243,15 @@ class Dump:
         nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
         looks: how many more looks at a type may be in vain.
         known: what `graft` knows of types, until somebody's code runs.
-        at_once: how many items C may be given at once, lest it write too much.
+        root: the object that is dumped.
         penalty, offers_to_skip: for how many offers C is left alone after the last one that it refused, and from now on.
     """
 
     __slots__ = (
-        "at_once", "entries", "framer", "known", "looks", "memo", "nobodys", "offers_to_skip", "penalty", "write"
+        "entries", "framer", "known", "looks", "memo", "nobodys", "offers_to_skip", "penalty", "root", "write"
     )  # fmt: skip
 
-    def __init__(self, pickler: Any) -> None:
+    def __init__(self, pickler: Any, root: Any) -> None:
         self.framer = pickler.framer
         self.memo = pickler.memo
         self.write = pickler.write
@@ -247,7 +259,7 @@ class Dump:
         self.nobodys: set[type] = set()
         self.looks = 4
         self.known: dict[type, frozenset[str]] = {}
-        self.at_once = sys.maxsize
+        self.root = root
         self.penalty = 0
         self.offers_to_skip = 0
 

@@ -27,7 +27,7 @@ from operator import attrgetter
 from types import MemberDescriptorType
 from typing import Any
 
-__all__ = ["ASKED_FOR", "METACLASSES", "NOBODYS", "is_default", "is_plain_class", "names"]
+__all__ = ["ASKED_FOR", "METACLASSES", "NOBODYS", "is_bare", "is_default", "is_plain_class", "names"]
 
 #: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
 ASKED_FOR = frozenset(
@@ -153,6 +153,15 @@ def is_default(t: type) -> bool:
     else:
         slots = _slot_names(t)
     return len(slots) < 500 and all(_is_slot(t, name) for name in slots)
+
+
+def is_bare(t: type) -> bool:
+    """Tell whether instances of `t`, to which `names` gave names, have nothing but a `__dict__`."""
+    return (
+        t not in _STDLIBS
+        and type(t) is not enum.EnumMeta
+        and not any(c in _BASES or "__slots__" in vars(c) for c in t.__mro__)
+    )
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for the builtin types

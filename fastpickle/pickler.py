@@ -82,14 +82,15 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     if (
                         plan.graft_rule is not None
                         and getattr(self, "fastpickle_grafts", False)  # not there any more after uninstall()
-                        and graft.root(self, plan, obj)
                     ):
-                        return
+                        if graft.root(self, plan, obj):
+                            return
+                        plan = hooks.plan(self)  # a type's __hash__ may have run, or a module been imported
                     is_root = True
                     object.__setattr__(self, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
                     if plan:
                         has_dump = True
-                        self.__dict__["_fastpickle_dump"] = Dump(self)
+                        self.__dict__["_fastpickle_dump"] = Dump(self, obj)
             framer = self.framer
             committed = False
             if plan is not PLAIN:
@@ -197,3 +198,4 @@ if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it to
     Pickler.save = stock_methods["save"]  # type: ignore[method-assign]
 
 hooks.known_saves[Pickler.save] = save_object
+graft.calibrate(Pickler)

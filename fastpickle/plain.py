@@ -331,8 +331,12 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
     if n == 0:
         write(EMPTY_TUPLE)
         return
-    if n >= FEWEST and plan.graft_rule is not None and graft.whole(pickler, plan, obj, n):
-        return
+    if n >= FEWEST and plan.graft_rule is not None:
+        if graft.whole(pickler, plan, obj, n):
+            return
+        if not holds(pickler, plan):
+            plan.save(pickler, obj)
+            return
     proto = plan.proto
     short = n <= 3 and proto >= 2
     memo = pickler.memo
@@ -374,8 +378,12 @@ hooks.savers[tuple] = 1, _save_tuple
 
 
 def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
-    if len(obj) >= FEWEST and plan.graft_rule is not None and graft.whole(pickler, plan, obj, len(obj)):
-        return
+    if len(obj) >= FEWEST and plan.graft_rule is not None:
+        if graft.whole(pickler, plan, obj, len(obj)):
+            return
+        if not holds(pickler, plan):
+            plan.save(pickler, obj)
+            return
     memo = pickler.memo
     i = len(memo)
     write(EMPTY_SET + MEMOIZE)
@@ -404,8 +412,12 @@ hooks.savers[set] = 4, _save_set  # through a reduce below protocol 4
 
 
 def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write) -> None:
-    if len(obj) >= FEWEST and plan.graft_rule is not None and graft.whole(pickler, plan, obj, len(obj)):
-        return
+    if len(obj) >= FEWEST and plan.graft_rule is not None:
+        if graft.whole(pickler, plan, obj, len(obj)):
+            return
+        if not holds(pickler, plan):
+            plan.save(pickler, obj)
+            return
     write(MARK)
     try:
         write = save_all(pickler, plan, iter(obj))

@@ -220,7 +220,7 @@ def test_soak_graft(name: str) -> None:
     stop = int(last or first) + 1 if CASES else sys.maxsize
     count = 0
     with ExitStack() as stack:
-        stack.enter_context(grafts.prepared_for_dill())
+        stack.enter_context(grafts.prepared())
         if dill is not None:
             stack.callback(dill.extend, False)
         while number < stop and (CASES or time.monotonic() < end):

@@ -15,6 +15,7 @@ Not for: `dill.dumps` itself, for which there is `fastpickle.install()`.
 
 from __future__ import annotations
 
+import codecs
 import io
 import logging
 from types import FunctionType
@@ -77,17 +78,6 @@ def _may_graft(pickler: Any) -> bool:
     """Tell whether dicts that have no '__name__' are saved as stock saves them."""
     mains = getattr(pickler, "_main", _dill._main_module), _dill._main_module
     return _is_quiet(pickler) and all("__name__" in main.__dict__ for main in mains)
-
-
-def _accepts_graft(pickler: Any, pieces: list[Any]) -> bool:
-    """Tell whether C wrote no dict that dill might have saved as a module's, and no class that C saves unasked.
-
-    The latter are the builtin types and the function by which it saves what an old protocol has no opcode for.
-    """
-    unwanted = (b"__name__",) if pickler.proto >= 5 else (b"__name__", b"builtin", b"_codecs")
-    return not any(text in piece for text in unwanted for piece in pieces) and not any(
-        type(x) is str and x == "__name__" for _, x in pickler.memo.values()
-    )
 
 
 def _is_compared(t: type) -> bool:
@@ -179,5 +169,8 @@ if _is_known:
     hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = save_object
     hooks.choosy_saves[_dill_save] = hooks.choosy_saves[Pickler.save] = _is_of_numpy
     hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict
-    hooks.graft_rules[dict, _dill.save_module_dict] = hooks.GraftRule(_may_graft, _accepts_graft, _is_compared)
+    hooks.graft_rules[dict, _dill.save_module_dict] = hooks.GraftRule(
+        _may_graft, _is_compared, frozenset({"__name__"}), (set, frozenset, bytes, bytearray, codecs.encode)
+    )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
+    hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 from . import hooked, objects
 from .compare import PythonFile, Run, describe, describe_error
 
-__all__ = ["COUNTS", "DILL", "LENGTHS", "SESSIONS", "VALUES", "Case", "Maker", "case", "prepared_for_dill"]
+__all__ = ["COUNTS", "DILL", "LENGTHS", "SESSIONS", "VALUES", "Case", "Maker", "case", "prepared"]
 
 FRAME = 64 * 1024  # bytes; the size at which a frame is cut, and from which on bytes and str stand outside frames
 
@@ -47,6 +47,8 @@ COUNTS: collections.Counter[tuple[object, ...]] = collections.Counter()
 
 #: Where a batch, an opcode, or what is tried differs.
 LENGTHS = (0, 1, 2, 3, 4, 63, 64, 65, 66, 127, 128, 129, 998, 999, 1000, 1001, 1002, 1999, 2000, 2001, 2002, 3000, 3001)
+#: From about here on a container inside may be written apart.
+MIDDLE = (31, 32, 33, 47, 48, 49, 50, 51, 52, 55, 60, 63, 64, 65, 66, 80, 100, 127, 128, 129)
 
 
 # The classes that are pickled.  Those that record say so with told(), and only in the run that is on.
@@ -63,8 +65,6 @@ def told(name: str, *more: object) -> None:
 @contextlib.contextmanager
 def _listening(run: Run) -> Iterator[None]:
     global _run
-    if "__slotnames__" in vars(OfMeta):
-        del OfMeta.__slotnames__  # copyreg keeps them at the first use, for which it asks the metaclass
     _run = run
     try:
         yield
@@ -122,7 +122,7 @@ class SlotBase:
 
     def __init__(self, x: Any = None, y: Any = None) -> None:
         self.x = x
-        self.y = y
+        self.y = y  # noqa: PLE0237  # in the classes below
 
 
 class SlotMore(SlotBase):
@@ -139,7 +139,7 @@ class SlotAndDict(SlotMore):
 
 
 class SlotOne:
-    __slots__ = "x"
+    __slots__ = "x"  # noqa: PLC0205  # allowed, if odd
 
     def __init__(self, x: Any = None, y: Any = None) -> None:
         if y is not None:
@@ -318,6 +318,13 @@ class Cached(Simple):
         return 1
 
 
+class OddKey:
+    """A key in a __dict__ with a hash of its own; how often it is taken is not compared."""
+
+    def __hash__(self) -> int:
+        return 5
+
+
 class Fails(Simple):
     def __reduce_ex__(self, protocol: Any) -> Any:
         told("Fails")
@@ -426,8 +433,8 @@ class PairTells(Pair):
 class Colour(enum.Enum):
     RED = "red"
     BLUE = (0, 0, 255)
-    LIST = [1, 2]  # noqa: RUF012  # a value without a hash
-    SAME = "red"
+    LIST = [1, 2]  # a value without a hash
+    SAME = "red"  # noqa: PIE796  # another name
 
 
 class Number(enum.IntEnum):
@@ -513,6 +520,42 @@ class Outer:
             pass
 
 
+# Modules, importable while prepared() lasts.
+
+MODULE = "graft_module"
+GHOST = "graft_ghost.inside"  # the package of which is not there
+INSIDE = "graft_package.inside"
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[None]:
+    """Put some small modules where an import finds them."""
+    names = (MODULE, GHOST, INSIDE, "graft_package")
+    for name in names:
+        module: Any = types.ModuleType(name)
+        module.__file__ = __file__
+        exec(_SOURCE, module.__dict__)
+        sys.modules[name] = module
+    try:
+        yield
+    finally:
+        for name in names:
+            del sys.modules[name]
+
+
+_SOURCE = """
+limit = 5
+names = ["a", "b"]
+
+class Here:
+    def __init__(self, x=None, y=None):
+        self.x, self.y = x, y
+
+def add(a, b=2):
+    return a + b + limit
+"""
+
+
 def function(x: Any = None) -> Any:
     return x
 
@@ -520,14 +563,15 @@ def function(x: Any = None) -> Any:
 # Atoms.
 
 _ATOMS: tuple[Any, ...] = (
-    None, True, False, 0, 1, 255, 256, 65535, 65536, -1, 2**31 - 1, 2**31, -(2**31), 2**63, 10**30, -(10**30), 1 << 2040,
-    0.0, -0.0, 1.5, float("inf"), 1e300, "", "a", "key", "\xe9", "text of some length", b"", b"b", b"bytes",
-    "x" * 255, "x" * 256, b"x" * 255, b"x" * 256, "\u20ac" * 85, "\u20ac" * 86, (), (1,), (1, "two"), ..., NotImplemented,
+    None, True, False, 0, 1, 255, 256, 65535, 65536, -1, 2**31 - 1, 2**31, -(2**31), 2**63, 10**30, -(10**30),
+    1 << 2040, 0.0, -0.0, 1.5, float("inf"), 1e300, "", "a", "key", "\xe9", "text of some length", b"", b"b", b"bytes",
+    "x" * 255, "x" * 256, b"x" * 255, b"x" * 256, "\u20ac" * 85, "\u20ac" * 86, (), (1,), (1, "two"), ...,
+    NotImplemented,
 )  # fmt: skip
 _PAYLOADS = (
-    "e(", "u(", "u(u", "e(e.", "\x90(", "\x90(\x90", ".", "\x94", "\x95", "__name__", "__main__", "\\", "\n", "\\u0041\n",
-    "\0", "\r", "\x1a", "\x94.", "\x85\x94.", "\x94\x85\x94.", "t\x94.", "(e", "a.", "s.", "]\x94(", "\ud800", "\udfff.",
-    "\x95\x10\0\0\0\0\0\0\0", "\u2028", "\U0001f600", "\xff", "e(Ka", "u(Kau.",
+    "e(", "u(", "u(u", "e(e.", "\x90(", "\x90(\x90", ".", "\x94", "\x95", "__name__", "__main__", "\\", "\n",
+    "\\u0041\n", "\0", "\r", "\x1a", "\x94.", "\x85\x94.", "\x94\x85\x94.", "t\x94.", "(e", "a.", "s.", "]\x94(",
+    "\ud800", "\udfff.", "\x95\x10\0\0\0\0\0\0\0", "\u2028", "\U0001f600", "\xff", "e(Ka", "u(Kau.",
 )  # fmt: skip
 _ATTRIBUTES = tuple(map(sys.intern, ("x", "y", "z", "name", "value", "items", "left", "__private")))
 
@@ -571,6 +615,7 @@ class Maker:
         share: float = 0.15,
         instances: float = 0.1,
         long: int = 0,
+        middle: int = 2,
         odd: float = 0.0,
     ) -> None:
         """Set how much is made.
@@ -580,7 +625,8 @@ class Maker:
             size: containers and instances, about.
             share: how often something that is there already comes again.
             instances: how often an instance stands where a container might.
-            long: how many containers may have one of `LENGTHS` from 63 on.
+            long: how many containers may have one of `LENGTHS`.
+            middle: how many may have one of `MIDDLE`.
             odd: how often something stands there that is never plain.
         """
         self.rng = rng
@@ -588,6 +634,7 @@ class Maker:
         self.share = share
         self.instances = instances
         self.long = long
+        self.middle = middle
         self.odd = odd
         self.pool: list[Any] = []
         self.made = 0
@@ -634,12 +681,21 @@ class Maker:
         if self.long > 0 and rng.random() < 0.5:
             self.long -= 1
             return rng.choice(LENGTHS)
-        return rng.randrange(5) if rng.random() < 0.8 else rng.randrange(20)
+        r = rng.random()
+        if r < 0.25 and self.middle > 0:
+            self.middle -= 1
+            return rng.choice(MIDDLE)
+        return rng.randrange(5) if r < 0.85 else rng.randrange(20)
+
+    def offered(self, n: int = 0) -> Any:
+        """A container of so many items that it may be written apart, also where `n` things are in the memo."""
+        COUNTS["large enough",] += 1
+        return self.container(self.rng.choice(_COMMON), self.rng.choice(MIDDLE) + n)
 
     def items(self, n: int) -> list[Any]:
         """A list of `n` nodes, or a run of one kind with others in it."""
         rng = self.rng
-        if n <= 12 and rng.random() < 0.8:
+        if (n <= 12 and rng.random() < 0.8) or (n <= 130 and rng.random() < 0.2):
             return [self.node() for _ in range(n)]
         style = rng.randrange(len(_RUNS) if n < 70 or rng.random() < 0.15 else _FAST_RUNS)
         found: list[Any] = _RUNS[style](self, n)
@@ -895,7 +951,7 @@ def _told_value(name: str, value: Any, *args: Any) -> Any:
 def _odd_keys(m: Maker) -> Any:
     """An instance with keys in its __dict__ that are no names, or names that are no str."""
     obj = Simple(m.node(), m.node())
-    obj.__dict__[m.rng.choice((5, None, Str("x2"), (1,), "not a name", ""))] = m.node()
+    obj.__dict__[m.rng.choice((5, None, Str("x2"), (1,), "not a name", "", OddKey()))] = m.node()
     m.pool.append(obj)
     return obj
 
@@ -930,6 +986,7 @@ QUIET: dict[str, Node] = {
     "StateDescriptor": _of_two(StateDescriptor),
     "Cached": _of_two(Cached),
     "Inner": _of_two(Outer.Inner.Innermost),
+    "of a module": lambda m: sys.modules[m.rng.choice((MODULE, INSIDE))].Here(m.node(), 1),
     "in __dict__": _in_dict,
     "odd keys": _odd_keys,
     "its __dict__": _its_dict,
@@ -1061,6 +1118,8 @@ _FAILING: tuple[Callable[[Maker], Any], ...] = (
     lambda m: types.SimpleNamespace(x=_lambda()),
     lambda m: Point(1, [_lambda()]),
     lambda m: {"a": [1, {"b": (1, _lambda())}]},
+    lambda m: sys.modules[GHOST].Here(1),
+    lambda m: [sys.modules[GHOST].add, sys.modules[GHOST].Here],
 )
 
 
@@ -1103,11 +1162,12 @@ def _fill(rng: random.Random) -> list[Any]:
 def _at_frame_edge(rng: random.Random) -> Any:
     m = Maker(rng, rng.randrange(1, 10), instances=rng.choice((0, 0.1, 0.5)), long=rng.random() < 0.08)
     front = m.items(rng.randrange(3)) if rng.random() < 0.3 else []
-    subtree = m.container(None if rng.random() < 0.7 else "list") if rng.random() < 0.8 else instance(m)
+    r = rng.random()
+    subtree = m.offered() if r < 0.55 else m.container() if r < 0.85 else instance(m)
     after = [rng.choice(m.pool or [1]), m.node(), (subtree,), subtree, "end"][: rng.randrange(6)]
     parts = [*front, *_fill(rng), subtree, *after]
     if rng.random() < 0.3:
-        parts += [*_fill(rng), m.container(), subtree]
+        parts += [*_fill(rng), m.offered() if rng.random() < 0.4 else m.container(), subtree]
     if rng.random() < 0.5:
         parts.insert(rng.choice((0, len(parts), rng.randrange(len(parts) + 1))), odd(m))
     shape = rng.randrange(8)
@@ -1133,7 +1193,8 @@ def _with_memo(rng: random.Random) -> Any:
     known: list[Any] = [f"m{i}" for i in range(n)] if rng.random() < 0.7 else [(i, i) for i in range(n)]
     m.pool += known[:2] + known[-3:] + known[250:258]
     first = odd(m) if rng.random() < 0.5 else None
-    return [first, known, m.container(), *m.items(2), known, (m.container(), first)]
+    inner = m.offered(n + rng.randrange(3)) if n < 300 and rng.random() < 0.5 else m.container()
+    return [first, known, inner, *m.items(2), known, (m.container(), first)]
 
 
 def _lengths(rng: random.Random) -> Any:
@@ -1197,7 +1258,7 @@ def _payload_runs(rng: random.Random) -> Any:
     n = rng.choice((999, 1000, 1001, 1002, 2000, 2001, 3001))
     payload = _payload(rng)
     shape = rng.randrange(4)
-    items: Any = [payload] * n if shape < 2 else {i: payload for i in range(n)} if shape == 2 else {*range(n)}
+    items: Any = [payload] * n if shape < 2 else dict.fromkeys(range(n), payload) if shape == 2 else {*range(n)}
     extra = [rng.choice(_PAYLOADS) for _ in range(3)]
     return rng.choice(([items, *extra], [*extra, items], items, {"e(": items, "u(": extra}, [items, function, items]))
 
@@ -1224,15 +1285,50 @@ def _many_instances(rng: random.Random) -> Any:
 def _almost_plain(rng: random.Random) -> Any:
     m = Maker(rng, rng.randrange(5, 25), instances=rng.choice((0, 0.1)), long=rng.random() < 0.15)
     root = m.container(rng.choice(("list", "dict")), rng.randrange(2, 9))
+    if rng.random() < 0.5:
+        m.put_in(root, m.offered())
     for _ in range(rng.choice((1, 1, 1, 3))):
         m.put_in(root, odd(m))
     return root
+
+
+def _refused(rng: random.Random) -> Any:
+    """Long runs in which few things are not plain, near the ends of the batches or anywhere."""
+    m = Maker(rng, 3, share=0.2)
+    n = rng.choice((48, 60, 130, 999, 1000, 1001, 1500, 2000, 2001, 2500, 3000, 3001, 4050))
+    is_list = rng.random() < 0.6
+    items: Any = _RUNS[rng.randrange(_FAST_RUNS)](m, n)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        at = rng.choice((n - 1, rng.randrange(n), 1000 * rng.randrange(1, 4) + rng.randrange(-4, 4), rng.randrange(4)))
+        r = rng.random()
+        items[min(at, n - 1)] = odd(m) if r < 0.6 else rng.choice(_FAILING)(m) if r < 0.75 else m.container()
+    obj = (
+        items if is_list else dict(enumerate(items)) if rng.random() < 0.7 else dict.fromkeys(map(str, range(n)), items)
+    )
+    if rng.random() < 0.1:
+        obj = rng.choice((tuple, collections.deque, List))(items)
+    m.pool.append(obj)
+    return rng.choice((obj, [obj, obj], [m.offered(), obj, m.offered(), obj], {"a": [m.node(), obj], "b": items}))
+
+
+def _many_offers(rng: random.Random) -> Any:
+    """Containers that are taken and refused in turns, with parts that they share."""
+    m = Maker(rng, 10, share=0.3, odd=0.05)
+    parts = []
+    for i in range(rng.choice((3, 10, 20))):
+        part = m.offered(rng.choice((0, 0, 40 * i)))
+        if rng.random() < 0.3:
+            _insert(rng, part, odd(m))
+        parts.append(part)
+    return parts if rng.random() < 0.7 else dict(enumerate(parts))
 
 
 def _failing(rng: random.Random) -> Any:
     m = Maker(rng, rng.randrange(2, 15), instances=rng.choice((0, 0.2)), long=rng.random() < 0.1)
     root = m.container(rng.choice(("list", "dict", "tuple", "state")), rng.randrange(1, 6))
     root = [root] if type(root) is tuple else root
+    if rng.random() < 0.3:
+        m.put_in(root, m.offered())
     if rng.random() < 0.1:
         root = [_fill(rng), root]
     m.put_in(root, rng.choice(_FAILING)(m))
@@ -1242,7 +1338,7 @@ def _failing(rng: random.Random) -> Any:
 def _cycles(rng: random.Random) -> Any:
     m = Maker(rng, rng.randrange(3, 12), share=0.45, instances=0.2, odd=rng.choice((0, 0.1)))
     m.pool.append(hub := [])
-    hub += m.items(rng.randrange(1, 5))
+    hub += m.items(rng.randrange(1, 5) if rng.random() < 0.6 else 55)
     hub.append((hub, *m.items(rng.randrange(4))))
     return rng.choice((hub, (hub, hub), {"a": hub}, [1, [hub, {"b": (hub,)}]], hub[-1], [hub[-1], odd(m), hub]))
 
@@ -1301,6 +1397,8 @@ VALUES: dict[str, tuple[float, Value]] = {
     "instances": (12, _instances),
     "many instances": (4, _many_instances),
     "almost plain": (10, _almost_plain),
+    "refused": (3, _refused),
+    "many offers": (3, _many_offers),
     "failing": (7, _failing),
     "cycles": (10, _cycles),
     "deep": (2, _deep),
@@ -1409,7 +1507,9 @@ def _several(rng: random.Random, run: Run) -> None:
         _dump(run, known)
     for _ in range(rng.randrange(2, 5)):
         m.size += 2
-        obj = rng.choice((m.container, m.node, lambda: [*m.items(3), "new"], lambda: m.items(rng.randrange(3))))()
+        obj = rng.choice(
+            (m.container, m.node, m.offered, lambda: [*m.items(3), "new"], lambda: m.items(rng.randrange(3)))
+        )()
         if rng.random() < 0.1:
             obj = [*_fill(rng), obj, obj]
         _dump(run, obj)
@@ -1422,17 +1522,23 @@ def _several(rng: random.Random, run: Run) -> None:
 def _memo_kept(rng: random.Random, run: Run) -> None:
     """A memo that somebody holds while a pickler dumps at the root, and then looks at."""
     m = Maker(rng, 6, instances=0.1)
-    memo = run.pickler.memo
-    run.kept["obj"] = obj = m.container()
-    if rng.random() < 0.3:
+    memo = run.pickler.memo if rng.random() < 0.7 else None
+    run.kept["obj"] = obj = m.container() if rng.random() < 0.2 else m.offered(rng.choice((0, 100, 1000)))
+    if memo is None:
+        _dump(run, obj)
+        memo = run.pickler.memo
+    elif rng.random() < 0.2:
         del run.pickler.memo
         _dump(run, [1, obj])
         run.pickler.memo = memo
     _dump(run, obj)
     run.calls.append(("held", memo is run.pickler.memo, len(memo), repr([(i, describe(x)) for i, x in memo.values()])))
     _look(run)
-    _dump(run, [obj, m.container()])
-    run.calls.append(("held", memo is vars(run.pickler).get("memo"), len(memo)))
+    if rng.random() < 0.3:
+        run.kept["copy"] = memo.copy()
+        run.pickler.clear_memo()
+    _dump(run, m.offered(200) if rng.random() < 0.4 else [obj, m.container()])
+    run.calls.append(("held", memo is run.pickler.memo, len(memo)))
 
 
 def _growing(rng: random.Random, run: Run) -> None:
@@ -1450,7 +1556,7 @@ def _growing(rng: random.Random, run: Run) -> None:
 
 def _fast(rng: random.Random, run: Run) -> None:
     """`fast = True`, in which nothing is shared."""
-    m = Maker(rng, 5, share=0.03, instances=0.3)
+    m = Maker(rng, 5, share=0.03, instances=0.3, middle=1)
     run.pickler.fast = rng.choice((True, 1, "yes"))
     _dump(run, [m.container(), m.node(), *(_fill(rng) if rng.random() < 0.2 else ())])
     run.pickler.fast = rng.choice((True, False))
@@ -1517,6 +1623,8 @@ def _acting(rng: random.Random, run: Run) -> None:
     m = Maker(rng, rng.randrange(2, 10), instances=0.15, long=rng.random() < 0.06)
     root = m.container(rng.choice(("list", "dict")), rng.randrange(1, 7))
     run.kept["maker"] = m
+    if rng.random() < 0.5:
+        m.put_in(root, m.offered())
     for _ in range(rng.choice((1, 1, 2, 3))):
         r = rng.random()
         if r < 0.6:
@@ -1534,6 +1642,8 @@ def _acting(rng: random.Random, run: Run) -> None:
         actor = rng.choice((objects.Acting, objects.ActingState))(_times(2, action))
         m.pool.append(actor)
         m.put_in(root, actor)
+        if rng.random() < 0.4:
+            _insert(rng, root, m.offered())
     if rng.random() < 0.15:
         root = [*_fill(rng), root, "after", root]
     _dump(run, root)
@@ -1547,6 +1657,9 @@ def _user_code(rng: random.Random, run: Run) -> None:
     parts: list[Any] = [m.container()]
     for _ in range(rng.randrange(1, 5)):
         parts.append(instance(m, _TELLING_NAMES))
+        if rng.random() < 0.4:
+            parts.append(offered := m.offered())
+            _insert(rng, offered, parts[-2])
         if rng.random() < 0.5:
             parts.append(m.container())
         if rng.random() < 0.3:
@@ -1624,7 +1737,8 @@ def _monkeypatched(rng: random.Random, run: Run) -> None:
     library = rng.choice((datetime.date, decimal.Decimal, uuid.UUID, range, collections.OrderedDict, collections.deque))
     some: list[Any] = [
         datetime.date(2000, 1, 1), decimal.Decimal("1.5"), uuid.UUID(int=3), range(3), collections.OrderedDict(a=1),
-        collections.deque((1, 2)), Colour.RED, Pair(1, 2), 1j,
+        collections.deque((1, 2)), Colour.RED, Pair(1, 2), 1j, fractions.Fraction(1, 3), collections.Counter("ab"),
+        pathlib.PurePosixPath("a/b"), List((1, 2)), Dict(a=1), SlotPoint(1),
     ]  # fmt: skip
     name = rng.choice(("__getstate__", "__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__"))
     change = rng.choice(
@@ -1648,11 +1762,32 @@ def _monkeypatched(rng: random.Random, run: Run) -> None:
             lambda: _attribute(Pair, "__getnewargs__", PairTells.__getnewargs__),
             lambda: _attribute(enum.Enum, "__reduce_ex__", _new_code("__reduce_ex__")),
             lambda: _attribute(copyreg, "__newobj__", function),
+            lambda: _attribute(sys.modules[__name__], "SlotPoint", Simple),
+            lambda: _attribute(t, "__getnewargs_ex__", Descriptor()),
+            lambda: _attribute(t, "x", property(lambda self: told("x"), lambda self, value: None)),
+            lambda: _attribute(Patched0, "y", Descriptor()),
+            lambda: _attribute(t, "__class__", property(lambda self: Simple)),
+            lambda: _attribute(uuid.UUID, "__getstate__", _new_code("__getstate__")),
+            lambda: _attribute(fractions.Fraction, "__reduce__", _new_code("__reduce__")),
+            lambda: _attribute(collections.Counter, "__reduce__", _new_code("__reduce__")),
+            lambda: _attribute(pathlib.PurePath, "__reduce__", _new_code("__reduce__")),
+            lambda: _attribute(Colour, "__reduce_ex__", _new_code("__reduce_ex__")),
+            lambda: _attribute(Pair, "__iter__", lambda self: told("iter") or iter((1, 2))),
+            lambda: _attribute(List, "__iter__", IterList.__iter__),
+            lambda: _attribute(Dict, "items", lambda self: told("items") or [(1, 2)]),
         )
     )
 
     def obj() -> Any:
         parts: list[Any] = [m.container(), t(m.node(), m.node()), [t(1, 2)] * 3, *some, m.container(), OfMeta(1)]
+        if rng.random() < 0.6:
+            kinds = rng.sample([t(1, 2), *some], rng.choice((1, 2, 5)))
+            parts = [
+                *parts[: rng.randrange(5)],
+                kinds * 55,
+                [t(i, "same") for i in range(50)],
+                *parts[: rng.randrange(9)],
+            ]
         rng.shuffle(parts)
         return parts if rng.random() < 0.7 else {"a": parts, "b": t(1)}
 
@@ -1699,7 +1834,7 @@ def _buffers(rng: random.Random, run: Run) -> None:
         data = rng.choice((bytes, bytearray))(size)
         m.pool += [pickle.PickleBuffer(data), data]
     m.share = 0.4
-    _dump(run, [m.container(), *m.items(3), *m.pool[:3], m.container()])
+    _dump(run, [m.container(), *m.items(3), *m.pool[:3], m.offered()])
     _dump(run, [*m.pool[:2], bytearray(b"text")])
 
 
@@ -1729,6 +1864,69 @@ def _failing_file(rng: random.Random, run: Run) -> None:
         file.close()
 
 
+class _Disk(io.RawIOBase):
+    """Takes so many bytes, and then no more."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.content = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        taken = bytes(data)[: self.room]
+        if len(data) and not taken:
+            raise OSError(28, "no space left")
+        self.room -= len(taken)
+        self.content += taken
+        return len(taken)
+
+
+def _full_disk(rng: random.Random, run: Run) -> None:
+    """A file in C, which fails after some bytes."""
+    disk = _Disk(rng.choice((0, 5, 100, 10_000, FRAME, FRAME + rng.randrange(-20, 20), 3 * FRAME)))
+    file = io.BufferedWriter(disk, rng.choice((1, 64, 8192)))
+    m = Maker(rng, 6)
+    run.pickler = type(run.pickler)(file, run.protocol)
+    obj = [m.offered(), *_fill(rng), m.offered(), *_fill(rng), *m.items(3)]
+    _dump(run, obj if rng.random() < 0.6 else [odd(m), obj])
+    left = disk.room
+    disk.room = sys.maxsize
+    file.flush()
+    run.calls.append(("room", left > 0))
+    if run.protocol >= 4:
+        run.file.write(disk.content)
+        _look(run)
+    else:  # without frames ours may write more at once, so other bytes are the last
+        run.pickler = None
+
+
+def _own_memo(base: Any, run: Run) -> Any:
+    """Have a name in a subclass that hides what ours has there."""
+
+    class P(base):
+        memo: Any = None
+
+    return P
+
+
+_SUBCLASSES = [x for name, x in hooked.SUBCLASSES.items() if name != "fast is a property"] + [_own_memo] * 3
+
+
+def _subclass(rng: random.Random, run: Run) -> None:
+    """A pickler of a subclass that listens to something."""
+    cls = rng.choice(_SUBCLASSES)(type(run.pickler), run)
+    run.pickler = cls(run.file, run.protocol)
+    m = Maker(rng, 5, instances=0.2)
+    obj = [m.offered(), *m.items(3), m.offered(), instance(m)]
+    _dump(run, obj if rng.random() < 0.7 else obj[0])
+    if cls.__name__ == "P" and type(getattr(run.pickler, "memo", None)) is dict:
+        _look(run)
+    if rng.random() < 0.3:
+        _dump(run, [obj, "again"])
+
+
 Session = Callable[[random.Random, Run], None]
 
 #: Each kind of session, with how often it comes.
@@ -1742,38 +1940,13 @@ SESSIONS: dict[str, tuple[float, Session]] = {
     "monkeypatched": (20, _monkeypatched),
     "buffers": (5, _buffers),
     "failing file": (5, _failing_file),
+    "full disk": (4, _full_disk),
+    "subclass": (6, _subclass),
 }
 
 
 # For dill: random.Random -> an object that is dumped once.
 
-MODULE = "graft_module"  # a small module, importable while prepared_for_dill() lasts
-
-
-@contextlib.contextmanager
-def prepared_for_dill() -> Iterator[None]:
-    """Put a small module where an import finds it."""
-    module: Any = types.ModuleType(MODULE)
-    module.__file__ = __file__
-    exec(_SOURCE, module.__dict__)
-    sys.modules[MODULE] = module
-    try:
-        yield
-    finally:
-        del sys.modules[MODULE]
-
-
-_SOURCE = """
-limit = 5
-names = ["a", "b"]
-
-class Here:
-    def __init__(self, x=None, y=None):
-        self.x, self.y = x, y
-
-def add(a, b=2):
-    return a + b + limit
-"""
 
 _BY_VALUE = """
 import math
@@ -1864,8 +2037,9 @@ def _dill_functions(rng: random.Random) -> Any:
     run: Any = m.container("list", rng.choice((5, 64, 100)))
     made = names["Made"](m.node(), run)
     parts = [
-        names["outer"](run), names["simple"], names["Made"], made, made.method, names["Slotted"](1, m.node()), _lambda(),
-        functools.partial(names["simple"], m.node()), sys.modules[MODULE], sys.modules[MODULE].Here(m.node(), 2),
+        names["outer"](run), names["simple"], names["Made"], made, made.method, names["Slotted"](1, m.node()),
+        _lambda(), functools.partial(names["simple"], m.node()), sys.modules[MODULE],
+        sys.modules[MODULE].Here(m.node(), 2),
         sys.modules[MODULE].add, names["Made"].static, names,
     ]  # fmt: skip
     chosen = rng.sample(parts, rng.randrange(1, 4))
@@ -1900,6 +2074,15 @@ def _dill_user_code(rng: random.Random) -> Any:
     return [m.container(), *(instance(m, _TELLING_NAMES) for _ in range(2)), m.container(), _lambda()]
 
 
+def _forget_slotnames() -> None:
+    """Take away what copyreg leaves in a class at its first use: a metaclass is asked then, and dill saves it."""
+    for name in (MODULE, GHOST, INSIDE):
+        module = sys.modules.get(name)
+        for t in (OfMeta,) if module is None else (OfMeta, module.Here):
+            if "__slotnames__" in vars(t):
+                del t.__slotnames__
+
+
 #: Each kind of object for dill, with how often it comes.
 DILL: dict[str, tuple[float, Value]] = {
     "dill, plain": (30, _dill_plain),
@@ -1914,8 +2097,7 @@ DILL: dict[str, tuple[float, Value]] = {
 @contextlib.contextmanager
 def traced(run: Run) -> Iterator[None]:
     """Turn dill's trace on, and write down what it says instead of showing it."""
-    import dill
-
+    dill = sys.modules["dill"]
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     logger = logging.getLogger("dill")
@@ -1990,13 +2172,15 @@ def case(seed: int, name: str, number: int) -> Case:
     COUNTS["case", kind] += 1
 
     def seeded() -> random.Random:
+        _forget_slotnames()
         return random.Random(f"{text} made")
 
     if table is SESSIONS:
 
         def session(run: Run) -> None:
+            made = seeded()
             with _listening(run):
-                function(seeded(), run)
+                function(made, run)
 
         return Case(text, kind, None, session, (protocols[0],), arguments, True)
     if name == "dill":
