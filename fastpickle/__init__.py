@@ -16,11 +16,14 @@ from pickle import *  # noqa: F403  # what pickle exports differs by Python, and
 from pickle import __all__ as _pickle_all
 from typing import Any as _Any
 
+from ._stdlib import CPickler as _CPickler
 from .patch import install, is_installed, patched, uninstall
 from .pickler import Pickler
+from .quick import Quick as _Quick
 
 __version__ = "0.1.0"
 __all__ = [*_pickle_all, "install", "is_installed", "patched", "uninstall"]  # noqa: PLE0604  # pickle's is a list of str
+_quick = None if _CPickler is None else _Quick(Pickler)
 
 
 def dump(  # type: ignore[no-redef]  # pickle's own, from the star
@@ -41,6 +44,14 @@ def dumps(  # type: ignore[no-redef]
     fix_imports: bool = True,
     buffer_callback: _Callable[[_Any], _Any] | None = None,
 ) -> bytes:
+    if _quick is not None and buffer_callback is None and fix_imports is True:
+        proto = (
+            _pickle.DEFAULT_PROTOCOL if protocol is None else _pickle.HIGHEST_PROTOCOL if protocol == -1 else protocol
+        )
+        if type(proto) is int and 0 <= proto <= _pickle.HIGHEST_PROTOCOL:
+            pickled = _quick.dumps(obj, proto)
+            if pickled is not None:
+                return pickled
     file = _io.BytesIO()
     Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback).dump(obj)
     return file.getvalue()

@@ -33,8 +33,8 @@ from collections import ChainMap
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from operator import itemgetter, length_hint, methodcaller
-from pickle import FRAME, MEMOIZE, STACK_GLOBAL
-from struct import unpack_from
+from pickle import EMPTY_DICT, EMPTY_LIST, FRAME, MEMOIZE, PROTO, STACK_GLOBAL, STOP
+from struct import pack, unpack_from
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, ModuleType
 from typing import Any, Final
 
@@ -42,10 +42,25 @@ from . import hooks
 from ._stdlib import NO_VALUE, CPickler, Framer, StockPickler, awkward_batches, awkward_escapes, stock_methods
 from .hooks import Plan
 from .instances import METACLASSES, is_bare, names
+from .opcodes import BINPUT
 
-__all__ = ["FEWEST", "ROOM", "LazyMemo", "batches", "fetch_memos", "root", "whole"]
+__all__ = [
+    "BATCHSIZE",
+    "FEWEST",
+    "ROOM",
+    "LazyMemo",
+    "ManyInstances",
+    "batches",
+    "calibrate",
+    "dumps",
+    "fetch_memos",
+    "finished",
+    "root",
+    "take_own",
+    "whole",
+]
 
-_BATCHSIZE: int = StockPickler._BATCHSIZE
+BATCHSIZE: int = StockPickler._BATCHSIZE
 #: How many bytes of what may still be given up are held.
 ROOM: Final = 64 << 20
 #: From this many items on a container inside is offered to C, if they are more than the memo's entries, which have to be
@@ -72,16 +87,17 @@ def _refuse(obj: Any) -> None:
 class _Held:
     """A file for the C pickler, which keeps what it writes: a piece for each frame, and for each large bytes or str."""
 
-    __slots__ = ("pieces", "room")
+    __slots__ = ("pieces", "room", "written")
 
-    def __init__(self, room: int) -> None:
+    def __init__(self) -> None:
         self.pieces: list[Any] = []
-        self.room = room
+        self.written = 0
+        self.room = ROOM
 
     def write(self, piece: Any) -> None:
         self.pieces.append(piece)
-        self.room -= len(piece)
-        if self.room < 0:
+        self.written += len(piece)
+        if self.written > self.room:
             raise _Refused
 
 
@@ -98,7 +114,7 @@ class _Splice:
         self.grafter = grafter
         started = _after_prefix(grafter)
         if args:
-            grafter.held.room += len(_LARGE)  # C passes that on as it is
+            grafter.held.written -= len(_LARGE)  # C passes that on as it is
         if items is not None:
             self.reduce: tuple[Any, ...] = (_prefix, args, None, chain(started, items))
         elif pairs is not None:
@@ -136,7 +152,6 @@ class _Grafter(CPickler or object):  # type: ignore[misc]
     """
 
     table: Any = None
-    asked = 0
 
     def reducer_override(self, obj: Any) -> Any:
         """Let C reduce `obj` in its own way, or give up."""
@@ -145,8 +160,8 @@ class _Grafter(CPickler or object):  # type: ignore[misc]
         known = self.known
         if key in known:
             self.asked += 1
-            if self.asked > _MANY and self.held.room > ROOM - _MUCH and self.plan.proto >= 4:
-                raise _ManyInstances
+            if self.asked > _MANY and self.held.written < _MUCH and self.plan.proto >= 4:
+                raise ManyInstances
             hiding = known[key]
             if not hiding or hiding.isdisjoint(obj.__dict__):
                 return NotImplemented
@@ -168,7 +183,7 @@ class _Grafter(CPickler or object):  # type: ignore[misc]
 _METACLASSES: Final = frozenset(map(id, METACLASSES))
 
 
-class _ManyInstances(Exception):
+class ManyInstances(Exception):
     """There are so many instances that it pays to start again with a `_TableGrafter`, which C asks once for a type."""
 
 
@@ -299,7 +314,9 @@ def _use(grafter: Any, pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]
     grafter.memo_before = memo
     grafter.entries = None
     grafter.pieces.clear()
+    grafter.held.written = 0
     grafter.held.room = ROOM
+    grafter.asked = 0
 
 
 def _take_idle(proto: int, fix_imports: bool) -> Any:
@@ -311,8 +328,16 @@ def _take_idle(proto: int, fix_imports: bool) -> Any:
         return grafter
 
 
+def take_own(pickler: Any, plan: Plan) -> Any:
+    """Return a C pickler that may be used over and over for the same `pickler`, and may write any amount."""
+    grafter = _make(_Grafter, plan.proto, fix_imports=True)
+    _use(grafter, pickler, plan, {}, {})
+    grafter.held.room = sys.maxsize
+    return grafter
+
+
 def _make(cls: Any, proto: int, fix_imports: bool) -> Any:
-    held = _Held(ROOM)
+    held = _Held()
     grafter = cls(held, proto, fix_imports, _refuse if proto >= 5 else None)
     grafter.held = held
     grafter.pieces = held.pieces
@@ -332,7 +357,7 @@ def _give_back(grafter: Any) -> None:
     """Keep a C pickler that has written little, and the memo of which nobody wants any more, for the next time."""
     held = grafter.held
     idle = grafter.idle
-    if idle is not None and held.room > ROOM - _MUCH and len(idle) < 4:
+    if idle is not None and held.written < _MUCH and len(idle) < 4:
         grafter.pickler = grafter.plan = grafter.known = grafter.memo_before = None
         grafter.clear_memo()
         held.pieces.clear()
@@ -346,7 +371,7 @@ def _is_written(grafter: Any, obj: Any) -> bool:
     """Let C write `obj`; False if it gave up, for whatever reason: Python will find the same, or manage.
 
     Raises:
-        _ManyInstances: another kind of C pickler would be faster.
+        ManyInstances: another kind of C pickler would be faster.
     """
     memo = grafter.memo_before
     try:
@@ -355,7 +380,7 @@ def _is_written(grafter: Any, obj: Any) -> bool:
                 return False
             grafter.memo = memo
         grafter.dump(obj)
-    except _ManyInstances:
+    except ManyInstances:
         raise
     except Exception:
         return False
@@ -363,14 +388,20 @@ def _is_written(grafter: Any, obj: Any) -> bool:
 
 
 def _written_by(
-    pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict[Any, Any], make: Callable[[Any], Any]
+    pickler: Any,
+    plan: Plan,
+    memo: dict[int, tuple[int, Any]],
+    known: dict[Any, Any],
+    make: Callable[[Any], Any],
+    room: int = ROOM,
 ) -> Any:
     """Let one C pickler or the other write what `make` makes for it, and return it; None if it gave up."""
     for take in (_take, _take_table):
         grafter = take(pickler, plan, memo, known)
+        grafter.held.room = room
         try:
             return grafter if _is_written(grafter, make(grafter)) else None
-        except _ManyInstances:
+        except ManyInstances:
             continue
     raise AssertionError("not reached")
 
@@ -420,19 +451,77 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
         or (plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler))
     ):
         return False
-    if (t is list or t is dict) and proto and (len(obj) > _FIRST_CHUNK or _is_awkward_length(obj, t)):
+    if proto and is_for_batches(obj, t):
         return False  # its items are for `batches`
     grafter = _written_by(pickler, plan, memo, {}, lambda grafter: obj)
     if grafter is None or not _is_ours(pickler, plan, grafter, *_own_batches(plan, obj, t)):
         return False
     tail = _empty_batch(plan, obj, t)
     _splice(framer, grafter.pieces, 2 if proto >= 2 else 0, 0, 1 + tail)
-    if grafter.held.room > ROOM - _FEW_BYTES:
+    if grafter.held.written < _FEW_BYTES:
         _update_memo(memo, grafter)
         _give_back(grafter)
     else:
         _keep_memo(pickler, memo, grafter, _AT_ROOT)
     return True
+
+
+def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
+    """Return what a pickler would write of `obj`, if C can write all of it.
+
+    Args:
+        pickler: a new one, which does not write.
+        plan: its plan, which allows grafts.
+        obj: what is dumped.
+    """
+    t = type(obj)
+    proto = plan.proto
+    if plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler):
+        return None
+    if proto and (t is list or t is dict) and len(obj) % BATCHSIZE == 1 and _is_awkward_length(obj, t):
+        return _dumps_items(pickler, plan, obj, t)
+    grafter = _written_by(pickler, plan, {}, {}, lambda grafter: obj, sys.maxsize)
+    return None if grafter is None else finished(pickler, plan, grafter, obj)
+
+
+def finished(pickler: Any, plan: Plan, grafter: Any, obj: Any) -> bytes | None:
+    """Return the pickle of `obj` that C has written, if Python would have written the same."""
+    t = type(obj)
+    if not _is_ours(pickler, plan, grafter, *_own_batches(plan, obj, t)):
+        return None
+    tail = _empty_batch(plan, obj, t)
+    if tail:
+        last = grafter.pieces[-1][: -1 - tail] + STOP
+        start = 2 if len(grafter.pieces) == 1 else 0
+        if last[start] == FRAME[0]:
+            last = last[: start + 1] + pack("<Q", len(last) - start - 9) + last[start + 9 :]
+        grafter.pieces[-1] = last
+    return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
+
+
+def _dumps_items(pickler: Any, plan: Plan, obj: Any, t: type) -> bytes | None:
+    """Do what `dumps` does for a list or dict at the end of which C has another batch than Python."""
+    proto = plan.proto
+    args = (_LARGE,) if proto >= 4 else ()
+
+    def make(grafter: Any) -> _Splice:
+        if t is list:
+            return _Splice(grafter, args, items=iter(obj))
+        return _Splice(grafter, args, pairs=iter(obj.items()))
+
+    grafter = _written_by(pickler, plan, {id(obj): (0, obj)}, {}, make, sys.maxsize)
+    if grafter is None or not _is_ours(pickler, plan, grafter, obj, _boundaries(len(obj))):
+        return None
+    opening = EMPTY_LIST if t is list else EMPTY_DICT
+    if proto < 4:
+        start = len(_prefixes[proto])
+        head = (PROTO + bytes((proto,)) if proto >= 2 else b"") + opening + BINPUT[0]
+        return b"".join((head, memoryview(grafter.pieces[0])[start:], *grafter.pieces[1:]))
+    first = memoryview(grafter.pieces[2])  # as many bytes of the prefix as the opening has
+    start = 9 if first[0] == FRAME[0] else 0
+    return b"".join(
+        (PROTO + bytes((proto,)), first[:start], opening + MEMOIZE, first[start + 2 :], *grafter.pieces[3:])
+    )
 
 
 def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0) -> int:
@@ -496,14 +585,14 @@ class _Chunks:
             taken = self._write(min(size, n - self.done))
             if taken is not None:  # C stopped in the middle: once more, as far as it came
                 self._rewind()
-                sure = taken - taken % _BATCHSIZE
+                sure = taken - taken % BATCHSIZE
                 if sure and self._write(sure) is not None:
                     self._rewind()
                 return
             if self.grafter.__sizeof__() > _LARGE_MEMO and self.dump.root is not self.obj:
                 return  # to fetch a larger one would take too much room
-            per_item = (ROOM - self.grafter.held.room) // size + 1
-            size = max(1, _CHUNK // per_item // _BATCHSIZE) * _BATCHSIZE
+            per_item = self.grafter.held.written // size + 1
+            size = max(1, _CHUNK // per_item // BATCHSIZE) * BATCHSIZE
             _use(self.grafter, self.pickler, self.plan, {}, self.dump.known)
 
     def _write(self, n: int) -> int | None:
@@ -514,7 +603,7 @@ class _Chunks:
             return 0
         try:
             is_written = _is_written(self.grafter, self._splice(args, n))
-        except _ManyInstances:
+        except ManyInstances:
             self._rewind(_take_table)
             is_written = _is_written(self.grafter, self._splice(args, n))
         if not is_written:
@@ -545,10 +634,17 @@ class _Chunks:
         self.grafter = take(self.pickler, self.plan, self.pickler.memo, self.dump.known)
         self.source = self._items(self.start)
         if self.done > self.start:
-            self.grafter.held.pieces = _Nowhere()
-            _is_written(self.grafter, self._splice((), self.done - self.start))
-            self.grafter.held.pieces = self.grafter.pieces
-            _use(self.grafter, self.pickler, self.plan, {}, self.dump.known)
+            grafter = self.grafter
+            held = grafter.held
+            held.pieces = _Nowhere()
+            held.room = sys.maxsize
+            grafter.asked = -sys.maxsize  # so many instances are right here
+            if grafter.memo_before:
+                grafter.memo = grafter.memo_before
+            grafter.dump(self._splice((), self.done - self.start))
+            held.pieces = grafter.pieces
+            held.room = ROOM
+            _use(grafter, self.pickler, self.plan, {}, self.dump.known)
 
 
 class _Nowhere:
@@ -557,7 +653,7 @@ class _Nowhere:
 
 
 def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
-    """Let C write a tuple, set or frozenset of `n` items that is not in the memo.
+    """Let C write a container of `n` items that is not in the memo, and is ended as Python would end it.
 
     Returns:
         Whether it is written; if not, nothing is.
@@ -688,10 +784,11 @@ def _splice(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) ->
 
 def _find_prefix(proto: int) -> bytes:
     """Return what C writes of a prefix before the padding."""
-    held = _Held(ROOM)
+    held = _Held()
     grafter: Any = _Grafter(held, proto)
     grafter.held = held
     grafter.known = {}
+    grafter.asked = 0
     grafter.dump(_Splice(grafter, (_LARGE,) if proto >= 4 else ()))
     return bytes(held.pieces[0] if proto >= 4 else held.pieces[0][:-1])
 
@@ -715,8 +812,8 @@ def _is_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any = None, batches: i
     rule = plan.graft_rule
     if plan.proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, pieces)):
         return False
-    n = ROOM - grafter.held.room
-    has_batches = n >= _BATCHSIZE and plan.proto > 0 and bool(awkward_batches)
+    n = grafter.held.written
+    has_batches = n >= BATCHSIZE and plan.proto > 0 and bool(awkward_batches)
     table = grafter.table
     if table is not None:
         expected = len(table) - table.counted
@@ -770,7 +867,7 @@ def _is_flat(plan: Plan, obj: Any) -> bool:
 
 _LEAVES_OF_OLD: Final = frozenset((type(None), bool, int, float, str))
 _LEAVES: Final = _LEAVES_OF_OLD | {bytes, bytearray}
-_SIZE: Final = _Grafter(_Held(0)).__sizeof__() if CPickler is not None else 0
+_SIZE: Final = _Grafter(_Held()).__sizeof__() if CPickler is not None else 0
 #: Finds where a batch may follow another: it may be a part of a str or a number as well.
 #: What C writes for a function or class that it has not written before, from protocol 4 on.
 _NEW_GLOBAL: Final = STACK_GLOBAL + MEMOIZE
@@ -784,7 +881,7 @@ def _count_marks(piece: Any) -> int:
 def _is_awkward_length(obj: Any, t: type) -> bool:
     """Tell whether C ends an exact list, dict or set of that length otherwise than Python."""
     n = len(obj)
-    return n >= _BATCHSIZE and t in awkward_batches and n % _BATCHSIZE in awkward_batches[t]
+    return n >= BATCHSIZE and t in awkward_batches and n % BATCHSIZE in awkward_batches[t]
 
 
 def _is_exact(t: type) -> bool:
@@ -792,20 +889,28 @@ def _is_exact(t: type) -> bool:
 
 
 def _empty_batch(plan: Plan, obj: Any, t: type) -> int:
-    """Return the length of the empty batch with which C ends a set of some lengths."""
-    return 2 if t is set and plan.proto >= 4 and _is_awkward_length(obj, t) else 0
+    """Return the length of the empty batch with which C ends a dict or set of some lengths."""
+    is_batched = (t is dict and plan.proto >= 1) or (t is set and plan.proto >= 4)
+    return 2 if is_batched and len(obj) % BATCHSIZE == 0 and _is_awkward_length(obj, t) else 0
+
+
+def is_for_batches(obj: Any, t: type) -> bool:
+    """Tell whether a list or dict is too long to be tried whole, or C ends it with a batch of one item."""
+    return (t is list or t is dict) and (
+        len(obj) > _FIRST_CHUNK or (len(obj) % BATCHSIZE == 1 and _is_awkward_length(obj, t))
+    )
 
 
 def _own_batches(plan: Plan, obj: Any, t: type) -> tuple[Any, int]:
     """Return a container that C wrote itself as Python would, or will have when its tail is cut; and `_boundaries`."""
     if not plan.proto or not (t is list or t is dict or (t is set and plan.proto >= 4)):
         return None, 0
-    return obj, (len(obj) - 1) // _BATCHSIZE + (1 if _empty_batch(plan, obj, t) else 0)
+    return obj, (len(obj) - 1) // BATCHSIZE + (1 if _empty_batch(plan, obj, t) else 0)
 
 
 def _boundaries(n: int) -> int:
     """Return how many times a batch with a MARK follows another, among `n` items that are written as Python does."""
-    return max(0, (n - 1) // _BATCHSIZE - (n % _BATCHSIZE == 1))
+    return max(0, (n - 1) // BATCHSIZE - (n % BATCHSIZE == 1))
 
 
 # The memo.  Fetching it costs as much as all the rest, so after a dump it stays with C until somebody looks.

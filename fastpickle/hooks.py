@@ -49,6 +49,7 @@ __all__ = [
     "by_save",
     "choosy_saves",
     "doubt",
+    "entries_of",
     "graft_rules",
     "holds",
     "known_entries",
@@ -176,7 +177,8 @@ _methods: Final = attrgetter(
 _STOCK_METHODS: Final = _methods(StockPickler)
 
 _TYPES: Final[tuple[type, ...]] = (NoneType, bool, int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
-_entries: Final = itemgetter(*_TYPES)
+#: The dispatch entries of `_TYPES`.
+entries_of: Final = itemgetter(*_TYPES)
 _STOCK_ENTRIES: Final = tuple(  # not from the table: dill may have edited it already
     stock_methods["save_" + {"NoneType": "none", "int": "long"}.get(t.__name__, t.__name__)] for t in _TYPES
 )
@@ -221,7 +223,7 @@ def plan(pickler: Any) -> Plan:
         dispatch = pickler.dispatch
         if type(dispatch) not in known_tables:
             return PLAIN  # stock asks its get(), which may be anything
-        entries = _entries(dispatch)
+        entries = entries_of(dispatch)
         proto = state["proto"]
         if (not state["bin"]) is not (proto == 0):
             return PLAIN
@@ -255,7 +257,7 @@ class Dump:
         self.framer = pickler.framer
         self.memo = pickler.memo
         self.write = pickler.write
-        self.entries = _entries(pickler.dispatch)
+        self.entries = entries_of(pickler.dispatch)
         self.nobodys: set[type] = set()
         self.looks = 4
         self.known: dict[type, frozenset[str]] = {}
@@ -296,7 +298,7 @@ def settled(pickler: Any) -> Plan:
             and cls.save is doubted.save
             and _methods(cls) == _STOCK_METHODS
             and type(pickler.dispatch) in known_tables
-            and _entries(pickler.dispatch) == dump.entries
+            and entries_of(pickler.dispatch) == dump.entries
             and getattr(pickler, "__getattr__", None) is None
             and getattr(pickler, "reducer_override", NO_VALUE) is NO_VALUE
         )

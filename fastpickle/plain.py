@@ -261,6 +261,12 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
 
 
 def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
+    if len(obj) >= FEWEST and plan.graft_rule is not None and not graft.is_for_batches(obj, dict):
+        if graft.whole(pickler, plan, obj, len(obj)):
+            return
+        if not holds(pickler, plan):
+            plan.save(pickler, obj)
+            return
     memo = pickler.memo
     i = len(memo)
     opening = _EMPTY_DICT if plan.proto >= 4 else EMPTY_DICT + put(plan.proto, i)
@@ -282,7 +288,10 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
     else:
         write(opening)
         memo[id(obj)] = i, obj
-        if plan.graft_rule is None or not (done := graft.batches(pickler, plan, obj)):
+        done = 0
+        if plan.graft_rule is not None and (n >= 2 * _BATCHSIZE or graft.is_for_batches(obj, dict)):
+            done = graft.batches(pickler, plan, obj)
+        if not done:
             set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)
         elif done < n:
             items = chain.from_iterable(islice(obj.items(), done, None))

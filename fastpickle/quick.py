@@ -1,0 +1,89 @@
+"""dumps() without a pickler, where the C pickler can write all: to make one takes longer than a small dump.
+
+    Quick(Pickler).dumps(obj) --(nothing of the class was changed)--> C --(as in `graft`)--> its bytes
+                                                                        +-- not plain, or a hook --> None
+
+Not for: anything that has an instance with hooks of its own.
+"""
+
+from __future__ import annotations
+
+import io
+from operator import attrgetter
+from typing import Any
+
+from . import graft, hooks
+
+__all__ = ["Quick"]
+
+#: What an instance is made and used by, and what `hooks.plan` looks at.
+_attributes = attrgetter(
+    "save", "dump", "__init__", "memoize", "put", "get", "persistent_id", "save_reduce", "save_global",
+    "_batch_appends", "_batch_setitems", "_BATCHSIZE", "__getattribute__", "fastpickle_grafts",
+)  # fmt: skip
+
+
+class Quick:
+    """The dumps() of one class.
+
+    Args:
+        cls: a subclass of `pickle._Pickler`.
+    """
+
+    def __init__(self, cls: Any) -> None:
+        self._cls = cls
+        self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
+        self._seen: Any = None
+        self._plans: list[hooks.Plan] = []
+        self._idle: list[list[Any]] = [[] for proto in range(6)]
+
+    def dumps(self, obj: Any, protocol: int) -> bytes | None:
+        """Return what an instance would write.
+
+        Args:
+            obj: the object.
+            protocol: from 0 to 5.
+
+        Returns:
+            The pickle; None if C gave up, or may not be asked.
+        """
+        cls = self._cls
+        seen = _attributes(cls), hooks.entries_of(cls.dispatch)
+        if seen != self._seen:
+            self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
+            self._seen = seen
+        plan = self._plans[protocol]
+        if (
+            plan.graft_rule is None
+            or hasattr(cls, "reducer_override")
+            or hasattr(cls, "__getattr__")
+            or not cls.fastpickle_grafts
+        ):
+            return None
+        pickler = self._stand_ins[protocol]
+        t = type(obj)
+        if plan.graft_rule.names or not protocol or ((t is list or t is dict) and len(obj) >= graft.BATCHSIZE):
+            return graft.dumps(pickler, plan, obj)
+        # What follows is graft.dumps() without the calls that take longer than a small dump.
+        try:
+            grafter = self._idle[protocol].pop()
+        except IndexError:
+            grafter = graft.take_own(pickler, plan)
+            grafter.idle = self._idle[protocol]
+        try:
+            grafter.dump(obj)
+        except graft.ManyInstances:
+            return graft.dumps(pickler, plan, obj)
+        except Exception:
+            return None
+        held = grafter.held
+        if held.written >= graft.BATCHSIZE:  # enough for two batches, or for two frames
+            return graft.finished(pickler, plan, grafter, obj)
+        pickled: bytes = grafter.pieces.pop()
+        held.written = 0
+        if grafter.asked:
+            grafter.asked = 0
+        grafter.known.clear()
+        grafter.clear_memo()
+        grafter.idle.append(grafter)
+        return pickled
