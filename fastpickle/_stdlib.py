@@ -79,7 +79,7 @@ def _find_c_pickler() -> Any:
     if os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0") or not FRAMES_ARE_BYTESIO:
         return None
     try:
-        from _pickle import Pickler
+        from _pickle import Pickler  # noqa: PLC0415  # only where it is wanted
     except ImportError:
         return None
     return Pickler if hasattr(Pickler, "fast") and hasattr(Pickler, "memo") else None
@@ -102,8 +102,8 @@ def _differs(obj: object, protocol: int) -> bool:
     return c != python
 
 
-#: By the type of an exact container: the remainders by the batch size of the lengths, from that size on, at which C ends
-#: it with another batch (up to 3.14: one item as a batch, or an empty one).
+#: By the type of an exact container: the remainders by the batch size of the lengths, from that size on, at which C
+#: ends it with another batch (up to 3.14: one item as a batch, or an empty one).
 awkward_batches: dict[type, tuple[int, ...]] = {}
 #: Finds in a pickle of protocol 0 what C may have fetched from the memo where Python writes it again (up to 3.12).
 awkward_escapes: re.Pattern[bytes] | None = None
@@ -111,9 +111,9 @@ awkward_escapes: re.Pattern[bytes] | None = None
 if CPickler is not None:
     _size: int = StockPickler._BATCHSIZE
     for _type in (list, dict.fromkeys, set):
-        _remainders = tuple(r for r in range(2) if _differs(_type(range(2 * _size + r)), 4))  # type: ignore[operator]
+        _remainders = tuple(r for r in range(2) if _differs(_type(range(2 * _size + r)), 4))
         if _remainders:
-            awkward_batches[type(_type(()))] = _remainders  # type: ignore[operator]
+            awkward_batches[type(_type(()))] = _remainders
     _text = "\\\n\r\0\x1a"
     if _differs([_text, _text], 0):
         awkward_escapes = re.compile(rb"\\u00(?:5c|0a|0d|00|1a)")

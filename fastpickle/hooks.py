@@ -91,7 +91,8 @@ class Plan(dict[type, "Saver | None"]):
     """
 
     __slots__ = (
-        "doubted", "graft_rule", "in_doubt", "is_choice", "other", "proto", "save", "save_dict", "save_list", "save_tuple"
+        "doubted", "graft_rule", "in_doubt", "is_choice", "other", "proto", "save", "save_dict", "save_list",
+        "save_tuple",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -246,7 +247,7 @@ class Dump:
         looks: how many more looks at a type may be in vain.
         known: what `graft` knows of types, until somebody's code runs.
         root: the object that is dumped.
-        penalty, offers_to_skip: for how many offers C is left alone after the last one that it refused, and from now on.
+        penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
     """
 
     __slots__ = (

@@ -46,7 +46,8 @@ _dataclass_getstate: Any = getattr(dataclasses, "_dataclass_getstate", None)  # 
 
 
 #: All of them do what that of object does; up to 3.13 builtin types have one each.
-_GETATTRIBUTES = {t.__getattribute__ for t in (object, list, dict, tuple, int, str, float, bytes)}
+_getattribute = attrgetter("__getattribute__")
+_GETATTRIBUTES = {id(_getattribute(t)) for t in (object, list, dict, tuple, int, str, float, bytes)}
 
 
 class _Dummy:
@@ -57,7 +58,7 @@ class _Dummy:
 _DICT: Any = vars(_Dummy)["__dict__"]
 #: How the instances of these are iterated, which a reduce does, is to be as in the class itself.
 _BASES: dict[type, tuple[str, ...]] = {list: ("__iter__",), dict: ("items", "__iter__"), tuple: ("__iter__", "__len__")}
-_namedtuple_getnewargs: Any = collections.namedtuple("_namedtuple_getnewargs", "a").__getnewargs__.__code__
+_namedtuple_getnewargs: Any = collections.namedtuple("_namedtuple_getnewargs", "a").__getnewargs__.__code__  # type: ignore[attr-defined]
 
 
 def _functions(t: type) -> tuple[Any, ...]:
@@ -114,7 +115,7 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
 
 def is_plain_class(t: type) -> bool:
     """Tell whether an attribute that is looked up on an instance of `t` is got in the usual way."""
-    return t.__getattribute__ in _GETATTRIBUTES and not any(
+    return id(_getattribute(t)) in _GETATTRIBUTES and not any(
         "__getattr__" in vars(c)
         or type(vars(c).get("__class__", t)) is property
         or type(vars(c).get("__dict__", _DICT)) is not type(_DICT)
@@ -139,7 +140,7 @@ def is_default(t: type) -> bool:
     if getnewargs is not None and (
         base is not tuple
         or (
-            getnewargs is not tuple.__getnewargs__
+            getnewargs is not base.__getnewargs__  # type: ignore[attr-defined]
             and getattr(getnewargs, "__code__", None) is not _namedtuple_getnewargs
         )
     ):

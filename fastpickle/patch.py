@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ._stdlib import StockPickler, stock_methods
-from .graft import fetch_memos
+from .lazymemo import fetch_memos
 from .pickler import Pickler
 
 __all__ = ["install", "is_installed", "patched", "uninstall"]

@@ -28,6 +28,7 @@ from ._stdlib import (
     stock_methods,
 )
 from .hooks import PLAIN, Dump, Plan, doubt, settled
+from .lazymemo import LazyMemo
 from .opcodes import BININT1, SHORT_BINUNICODE, pack_binfloat, pack_binint, pack_binint2, pack_binunicode
 from .plain import commit_frame, save_all
 from .reduce import AS_CLASS, is_stocks, reduce_value, save_object
@@ -53,7 +54,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
     #: False on a class or an instance: the C pickler is not asked to write anything (`graft`).
     fastpickle_grafts: bool = True
     #: Stock sets it on the instance; after a graft it may be left with the C pickler until it is asked for.
-    memo = graft.LazyMemo()
+    memo = LazyMemo()
 
     # One long method, since stock needs but two to six Python frames for a level of nesting, and what stock can save
     # within the recursion limit must not fail here.  What other functions do for it has returned by the next level.

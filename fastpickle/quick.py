@@ -13,6 +13,8 @@ from operator import attrgetter
 from typing import Any
 
 from . import graft, hooks
+from .cpickler import ManyInstances, take_own
+from .differences import BATCHSIZE
 
 __all__ = ["Quick"]
 
@@ -62,22 +64,22 @@ class Quick:
             return None
         pickler = self._stand_ins[protocol]
         t = type(obj)
-        if plan.graft_rule.names or not protocol or ((t is list or t is dict) and len(obj) >= graft.BATCHSIZE):
+        if plan.graft_rule.names or not protocol or ((t is list or t is dict) and len(obj) >= BATCHSIZE):
             return graft.dumps(pickler, plan, obj)
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         try:
             grafter = self._idle[protocol].pop()
         except IndexError:
-            grafter = graft.take_own(pickler, plan)
+            grafter = take_own(pickler, plan)
             grafter.idle = self._idle[protocol]
         try:
             grafter.dump(obj)
-        except graft.ManyInstances:
+        except ManyInstances:
             return graft.dumps(pickler, plan, obj)
         except Exception:
             return None
         held = grafter.held
-        if held.written >= graft.BATCHSIZE:  # enough for two batches, or for two frames
+        if held.written >= BATCHSIZE:  # enough for two batches, or for two frames
             return graft.finished(pickler, plan, grafter, obj)
         pickled: bytes = grafter.pieces.pop()
         held.written = 0

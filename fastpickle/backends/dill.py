@@ -81,7 +81,7 @@ def _may_graft(pickler: Any) -> bool:
 
 
 def _is_compared(t: type) -> bool:
-    """Tell whether somebody's `__eq__` may be asked, as a dict that has the length of `__main__`'s is compared with it."""
+    """Tell whether somebody's `__eq__` may be asked: a dict of the length of `__main__`'s is compared with it."""
     eq = t.__eq__
     return type(eq) is FunctionType and eq.__code__.co_filename != "<string>" and eq.__module__ not in _STDLIBS
 

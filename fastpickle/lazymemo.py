@@ -1,0 +1,106 @@
+"""The memo that the C pickler has after a graft: fetched at once, or left with it until somebody looks.
+
+    pickler.memo <--- update_memo ---- C's memo
+    pickler      <--- keep_memo ------ C's memo, whole: pickler.memo is found by `LazyMemo` then, which fetches it
+
+To fetch a memo costs as much as all the rest of a dump, and after most dumps nobody looks at it.
+
+Not for: `uninstall()`, which has to fetch what is left before it takes `LazyMemo` away (`fetch_memos`).
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any, Final
+
+__all__ = ["AT_ROOT", "IN_BATCHES", "LazyMemo", "fetch_memos", "keep_memo", "update_memo"]
+
+
+def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
+    """Add to our memo what C has memoized, in that order."""
+    n = len(memo)
+    entries = grafter.entries
+    if entries is None:
+        entries = grafter.memo.copy()
+    grafter.entries = None
+    new: list[Any] = [None] * (len(entries) - n)
+    for entry in entries.values():
+        i = entry[0]
+        if i >= n:
+            new[i - n] = entry
+    for entry in new:
+        memo[id(entry[1])] = entry
+
+
+def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> None:
+    """Leave the memo with C, if nobody has hold of ours."""
+    state = pickler.__dict__
+    references = sys.getrefcount(memo)
+    if grafter.entries is not None or references > _references.setdefault(where, references):
+        update_memo(memo, grafter)
+        return
+    try:
+        _kept[id(pickler)] = weakref.ref(pickler, _Forget(id(pickler)))
+    except TypeError:
+        update_memo(memo, grafter)
+        return
+    grafter.pickler = grafter.plan = grafter.known = grafter.memo_before = None
+    if grafter.table is not None:
+        del grafter.dispatch_table, grafter.table
+    state["_fastpickle_memo"] = memo, grafter
+    del state["memo"]
+    if not any(type(vars(c).get("memo")) is LazyMemo for c in type(pickler).__mro__):
+        _fetch_memo(pickler)  # uninstall() was called in the middle of the dump
+
+
+#: The picklers whose memo is with C, by id.
+_kept: dict[int, weakref.ref[Any]] = {}
+
+
+class _Forget:
+    __slots__ = ("key",)
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+    def __call__(self, ref: Any) -> None:
+        if _kept.get(self.key) is ref:
+            del _kept[self.key]
+
+
+#: What `sys.getrefcount` says of a memo that only its pickler has hold of, and those that ask: the first one's number.
+_references: dict[str, int] = {}
+AT_ROOT: Final = "root"
+IN_BATCHES: Final = "batches"
+
+
+class LazyMemo:
+    """A class's `memo`, found only where the pickler has none of its own: then C has it, and it is fetched."""
+
+    def __get__(self, pickler: Any, owner: Any = None) -> Any:
+        if pickler is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute 'memo'")
+        _fetch_memo(pickler)
+        try:
+            return pickler.__dict__["memo"]
+        except KeyError:
+            raise AttributeError(f"{type(pickler).__name__!r} object has no attribute 'memo'") from None
+
+
+def _fetch_memo(pickler: Any) -> None:
+    """Put the memo on the instance, if it is with C."""
+    kept = pickler.__dict__.pop("_fastpickle_memo", None)
+    if kept is not None:
+        memo, grafter = kept
+        update_memo(memo, grafter)
+        pickler.__dict__["memo"] = memo
+        _kept.pop(id(pickler), None)
+
+
+def fetch_memos() -> None:
+    """Fetch all memos that are with C, when a class loses its `LazyMemo`."""
+    for ref in list(_kept.values()):
+        pickler = ref()
+        if pickler is not None:
+            _fetch_memo(pickler)
