@@ -185,7 +185,9 @@ class _Table(dict[type, Any]):
         self.counted = 1
 
     def __missing__(self, t: type) -> Any:
-        if id(type(t)) in METACLASS_IDS and id(t) not in METACLASS_IDS and is_by_name(self.pickler, t, type(t)):
+        if id(t) in METACLASS_IDS or t is BuiltinFunctionType:
+            raise KeyError(t)  # C saves classes by name then, and asks functions, as Python does
+        if id(type(t)) in METACLASS_IDS and is_by_name(self.pickler, t, type(t)):
             hiding = _hiding(self.pickler, self.plan, t)
             if hiding is not None:
                 self[t] = reduce = _reduce(t, hiding, self.plan.proto)

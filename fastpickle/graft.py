@@ -79,6 +79,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
         (frame is None) is (proto >= 4)
         or (frame is not None and frame.tell())
         or not _is_usual_framer(pickler, framer)
+        or not getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
         or (memo and (id(obj) in memo or not is_exact(t) or len(obj) < FEWEST + len(memo)))
         or (plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler))
     ):
@@ -321,6 +322,7 @@ def _may_offer(pickler: Any, plan: Plan, n: int) -> bool:
     return (
         (framer.current_frame is None) is (plan.proto < 4)
         and _is_usual_framer(pickler, framer)
+        and getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
         and (plan.graft_rule.allows is None or bool(plan.graft_rule.allows(pickler)))
     )
 

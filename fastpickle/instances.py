@@ -30,10 +30,9 @@ from typing import Any
 __all__ = ["ASKED_FOR", "METACLASSES", "NOBODYS", "is_bare", "is_default", "is_plain_class", "names"]
 
 #: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
-ASKED_FOR = frozenset(
-    ("__class__", "__dict__", "__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__",
-     "__slotnames__", "items")
-)  # fmt: skip
+ASKED_FOR = frozenset(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
+#: The same for a dict of a class of its own.
+_ASKED_FOR_OF_DICT = ASKED_FOR | {"items", "keys", "__iter__"}
 #: No names: the instance has no attributes of its own, or a reduce that looks none up.
 NOBODYS: frozenset[str] = frozenset()
 
@@ -63,9 +62,7 @@ _namedtuple_getnewargs: Any = collections.namedtuple("_namedtuple_getnewargs", "
 
 def _functions(t: type) -> tuple[Any, ...]:
     """Return all that a reduce of an instance of `t` asks the class for."""
-    return tuple(
-        getattr(t, name, None) for name in (*sorted(ASKED_FOR - {"__dict__", "__class__"}), "__getattribute__")
-    )
+    return tuple(getattr(t, name, None) for name in (*sorted(_ASKED_FOR_OF_DICT), "__getattribute__"))
 
 
 #: Types whose reduce runs only the standard library's code, and what that was at import.
@@ -102,7 +99,7 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     if t in _STDLIBS:
         if entry is not (_pickle_complex if t is complex else None) or _functions(t) != _STDLIBS[t]:
             return None
-        return ASKED_FOR if t.__dictoffset__ else NOBODYS
+        return _hiding(t)
     if entry is not None or type(t) not in METACLASSES or not is_plain_class(t):
         return None
     if type(t) is enum.EnumMeta:
@@ -110,7 +107,13 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
             return None
     elif not is_default(t):
         return None
-    return ASKED_FOR if t.__dictoffset__ else NOBODYS
+    return _hiding(t)
+
+
+def _hiding(t: type) -> frozenset[str]:
+    if not t.__dictoffset__:
+        return NOBODYS
+    return _ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
 
 
 def is_plain_class(t: type) -> bool:

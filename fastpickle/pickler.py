@@ -80,10 +80,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     plan = PLAIN  # nothing to be gained
                 else:
                     plan = hooks.plan(self)
-                    if (
-                        plan.graft_rule is not None
-                        and getattr(self, "fastpickle_grafts", False)  # not there any more after uninstall()
-                    ):
+                    if plan.graft_rule is not None:
                         if graft.root(self, plan, obj):
                             return
                         plan = hooks.plan(self)  # a type's __hash__ may have run, or a module been imported

@@ -1890,10 +1890,17 @@ def _full_disk(rng: random.Random, run: Run) -> None:
     m = Maker(rng, 6)
     run.pickler = type(run.pickler)(file, run.protocol)
     obj = [m.offered(), *_fill(rng), m.offered(), *_fill(rng), *m.items(3)]
-    _dump(run, obj if rng.random() < 0.6 else [odd(m), obj])
-    left = disk.room
-    disk.room = sys.maxsize
-    file.flush()
+    obj = obj if rng.random() < 0.6 else [odd(m), obj]
+    try:
+        if run.protocol >= 4:
+            _dump(run, obj)
+        else:
+            with contextlib.suppress(OSError):
+                run.pickler.dump(obj)
+    finally:  # it would complain when it is collected
+        left = disk.room
+        disk.room = sys.maxsize
+        file.flush()
     run.calls.append(("room", left > 0))
     if run.protocol >= 4:
         run.file.write(disk.content)

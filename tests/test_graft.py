@@ -1,0 +1,524 @@
+"""The graft: that C writes where it may, that nothing can be told from it, and each thing that forbids it.
+
+That the bytes are stock's whatever the object is, the oracle's suites say; here are the edges of the graft itself.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import copyreg
+import datetime
+import decimal
+import fractions
+import gc
+import io
+import itertools
+import pathlib
+import pickle
+import random
+import sys
+import uuid
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from oracle import objects
+from oracle.compare import ALL, Implementation, Run, check
+from test_install import in_child
+
+import fastpickle
+from fastpickle import cpickler, graft, hooks, instances
+from fastpickle._stdlib import CPickler, awkward_batches
+
+pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
+
+_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+STOCK = Implementation("pickle._Pickler", _Stock)
+OURS = Implementation("fastpickle.Pickler", fastpickle.Pickler)
+FRAME = 64 << 10
+
+
+@pytest.fixture
+def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
+    """Record what each offer came to."""
+    seen: list[tuple[str, Any]] = []
+
+    def recorded(name: str) -> Callable[..., Any]:
+        offer = getattr(graft, name)
+
+        def record(*args: Any) -> Any:
+            result = offer(*args)
+            seen.append((name, result))
+            return result
+
+        return record
+
+    for name in ("root", "batches", "whole", "dumps", "finished"):
+        monkeypatch.setattr(graft, name, recorded(name))
+    yield seen
+
+
+def stock(obj: Any, protocol: int = 4) -> bytes:
+    file = io.BytesIO()
+    _Stock(file, protocol).dump(obj)
+    return file.getvalue()
+
+
+def same(make: Callable[[], Any], **how: Any) -> None:
+    """Compare a dump of what `make` makes, and dumps()."""
+    check(STOCK, OURS, lambda run: run.pickler.dump(make()), **how)
+    obj = make()
+    for protocol in how.get("protocols", ALL):
+        assert fastpickle.dumps(obj, protocol) == stock(obj, protocol), protocol
+
+
+def function() -> None:
+    """Be something that is saved by name."""
+
+
+class Custom:
+    """Runs a function of its own when it is reduced, so that C must not meet it."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+
+    def __reduce__(self) -> Any:
+        return Custom, (self.number,)
+
+
+# That it is done.
+
+PLAIN: dict[str, Callable[[], Any]] = {
+    "ints": lambda: [*range(3000)],
+    "strs": lambda: [f"text {i}" for i in range(300)],
+    "dict": lambda: {f"key {i}": [i] for i in range(300)},
+    "nested": lambda: {"a": [{"b": (i, i / 2, None, b"c")} for i in range(50)], "d": {"e": {*range(9)}}},
+    "shared": lambda: [x := ["x", ("y",)], x, {"z": x}, x[1]],
+    "cyclic": lambda: (x := [1], x.append({"x": x, "y": (x,)}), x)[2],
+    "large strings": lambda: ["x" * FRAME, b"y" * (FRAME - 1), "\u20ac" * FRAME, [b"z" * 3 * FRAME], "end"],
+    "functions and classes": lambda: [len, objects.function, objects.Plain, int, objects.function],
+    "plain instances": lambda: [objects.Plain(a=i, b=[i]) for i in range(9)],
+    "many instances": lambda: [objects.Plain(a=i, b=[objects.Data(i)]) for i in range(90)],
+    "instances of slots": lambda: [objects.SlottedByDefault(i) for i in range(60)],
+    "dataclasses": lambda: [(objects.Data(i), objects.Frozen(i), objects.SlottedData(i)) for i in range(60)],
+    "enums": lambda: [objects.Colour.RED] * 40,
+    "namedtuples": lambda: [objects.Pair(i, -i) for i in range(60)],
+    "times": lambda: [
+        (datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc), datetime.date(i + 1, 2, 3), datetime.time(1, i % 60),
+         datetime.timedelta(i)) for i in range(60)
+    ],
+    "numbers": lambda: [(decimal.Decimal(i) / 3, fractions.Fraction(i, 7), complex(i, 1), range(i)) for i in range(60)],
+    "collections": lambda: [
+        (collections.OrderedDict(a=i), collections.deque([i]), collections.Counter("abca"), collections.defaultdict(list, a=[i]))
+        for i in range(60)
+    ],
+    "names": lambda: [(uuid.UUID(int=i), pathlib.PurePosixPath("/a", str(i)), pathlib.Path("b")) for i in range(60)],
+    "subclasses of builtins": lambda: [(objects.List([i]), objects.Dict(a=i)) for i in range(60)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_c_writes_it(name: str, offers: list[tuple[str, Any]]) -> None:
+    """The whole of it is handed to C, at the root, by dumps() and inside, and the bytes are stock's."""
+    make = PLAIN[name]
+    for protocol in (2, 4, 5):
+        obj = make()
+        expected = stock(obj, protocol)
+        file = io.BytesIO()
+        pickler = fastpickle.Pickler(file, protocol)
+        pickler.dump(obj)
+        assert file.getvalue() == expected
+        assert offers == [("root", True)]
+        offers.clear()
+        assert fastpickle.dumps(obj, protocol) == expected
+        assert all(result for _, result in offers)
+        offers.clear()
+        inside = [Custom(), [*range(2 * graft.FEWEST), obj]]
+        assert fastpickle.dumps(inside, protocol) == stock(inside, protocol)
+        assert ("batches", 2 * graft.FEWEST + 1) in offers
+        offers.clear()
+    same(make, protocols=(2, 3, 4, 5))
+
+
+@pytest.mark.parametrize("n", [1000, 1001, 2000, 2001, 9_999, 10_000, 10_001, 11_001])
+@pytest.mark.parametrize("kind", ["list", "dict", "set", "frozenset", "tuple"])
+def test_awkward_lengths(kind: str, n: int, offers: list[tuple[str, Any]]) -> None:
+    """C writes them too, at the root and inside, with Python's batches."""
+    make = {"list": list, "dict": dict.fromkeys, "set": set, "frozenset": frozenset, "tuple": tuple}[kind]
+    obj: Any = make(range(n))  # type: ignore[operator]
+    for protocol in ALL:
+        assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
+        if protocol >= 1:
+            assert any(result for _, result in offers)
+        offers.clear()
+        for around in (
+            [obj, obj, "after"],
+            (obj, [obj, 1]),
+            {"a": obj, "b": Custom(), "c": obj},
+            [[Custom(), obj], [obj]],
+        ):
+            assert fastpickle.dumps(around, protocol) == stock(around, protocol)
+        assert (
+            protocol == 0
+            or kind in ("frozenset", "tuple")
+            or any(o[0] in ("batches", "whole") and o[1] for o in offers)
+        )
+        offers.clear()
+
+
+def test_awkward_lengths_inside_of_one_another() -> None:
+    """Those that C ends otherwise are found wherever they are, also in what a reduce makes."""
+    lengths = (999, 1000, 1001, 2000)
+    kinds: list[Callable[[int], Any]] = [
+        lambda n: [*range(n)],
+        lambda n: dict.fromkeys(range(n)),
+        lambda n: {*range(n)},
+        lambda n: collections.Counter(range(n)),
+        lambda n: collections.OrderedDict.fromkeys(range(n)),
+        lambda n: collections.deque(range(n)),
+        lambda n: objects.Plain(**{f"a{i}": i for i in range(n)}),
+        lambda n: objects.List(range(n)),
+        lambda n: ["e(u(u\x90("] * n,
+    ]
+    rng = random.Random(5)
+    for outer, inner in itertools.product(kinds, kinds):
+        items = [inner(rng.choice(lengths)), "after"]
+        tree = [items, outer(rng.choice(lengths)), {"a": (items, [inner(rng.choice(lengths))])}]
+        protocol = rng.randrange(6)
+        assert fastpickle.dumps(tree, protocol) == stock(tree, protocol)
+        assert fastpickle.dumps([Custom(), tree], protocol) == stock([Custom(), tree], protocol)
+
+
+# Where it begins and ends.
+
+OFFSETS = (*range(70), *range(245, 275), *range(65_270, 65_290), *range(FRAME - 30, FRAME + 6))
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_offsets_in_the_frame(protocol: int) -> None:
+    """Wherever in a frame it begins, frames are cut where stock cuts them."""
+    rng = random.Random(protocol)
+    for offset in OFFSETS:
+        filler = [Custom(), b"x" * max(0, offset - 60)] + [None] * min(offset, 60)
+        plain = rng.choice(
+            [[*range(60)], ["y" * 400] * 3 + ["z" * 300 + str(i) for i in range(400)], [b"w" * (FRAME - 20), *range(99)],
+             dict.fromkeys(range(1001)), tuple(range(50)), {*range(70)}, ["v" * FRAME, *range(60)]]
+        )  # fmt: skip
+        obj = [*filler, plain, "after", plain, {"a": plain}]
+        assert fastpickle.dumps(obj, protocol) == stock(obj, protocol), offset
+
+
+@pytest.mark.parametrize("at", [0, 1, 999, 1000, 1001, 9_999, 10_000, 10_001, 25_000, 30_999])
+@pytest.mark.parametrize("kind", ["list", "dict"])
+def test_something_else_among_the_items(kind: str, at: int, offers: list[tuple[str, Any]]) -> None:
+    """C writes whole batches before it, and of a list those after it; the rest goes item by item."""
+    for first in (0, 30):  # instances: from 25 on another kind of C pickler takes over
+        items: list[Any] = [*(objects.Plain(a=i) for i in range(first)), *(str(i) for i in range(31_000 - first))]
+        items[at] = Custom(at)
+        obj: Any = items if kind == "list" else dict(enumerate(items))
+        for protocol in (2, 4):
+            assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
+        if at > 1001:
+            assert any(name == "batches" and result >= 1000 for name, result in offers)
+
+
+def test_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What C wrote too much of is given up, and tried again one level down."""
+    monkeypatch.setattr(cpickler, "ROOM", 100_000)
+    monkeypatch.setattr(graft, "_CHUNK", 50_000)
+    rows = [["x" * 50 + str(i)] * 3 for i in range(30_000)]
+    for obj in (rows, {"rows": rows, "more": [rows[:5000], "end"]}, (rows, rows), [b"y" * 3000] * 2500):
+        for protocol in (3, 5):
+            file = io.BytesIO()
+            fastpickle.Pickler(file, protocol).dump(obj)
+            assert file.getvalue() == stock(obj, protocol)
+
+
+# The memo.
+
+
+def entries(pickler: Any) -> list[tuple[int, Any]]:
+    assert type(pickler.memo) is dict
+    assert [*pickler.memo] == [id(x) for _, x in pickler.memo.values()]
+    return [*pickler.memo.values()]
+
+
+@pytest.mark.parametrize("n", [1, 200, 20_000])
+def test_memo_is_there(n: int) -> None:
+    """Whoever looks at the memo after a dump finds what stock has there, in its order."""
+    obj = [[str(i), ("a", i)] for i in range(n)]
+    ours, theirs = fastpickle.Pickler(io.BytesIO(), 4), _Stock(io.BytesIO(), 4)
+    for pickler in (ours, theirs):
+        pickler.dump(obj)
+    assert [(i, x) for i, x in entries(ours)] == [(i, x) for i, x in entries(theirs)]
+    assert all(x is y for (_, x), (_, y) in zip(entries(ours), entries(theirs), strict=True) if type(x) is not tuple)
+    assert sorted(vars(ours)) == sorted(vars(theirs))
+
+
+def test_memo_that_somebody_holds() -> None:
+    """A dict that was the memo before a dump is it after it, and has everything in it."""
+    pickler = fastpickle.Pickler(io.BytesIO(), 4)
+    memo = pickler.memo
+    obj = [str(i) for i in range(5000)]
+    pickler.dump(obj)
+    assert len(memo) == 5001
+    assert pickler.memo is memo
+
+
+def test_next_dump_goes_on_with_the_memo() -> None:
+    """What was dumped before is fetched, whichever of the two wrote it."""
+
+    def steps(run: Run) -> None:
+        shared = [f"text {i}" for i in range(3000)]
+        for obj in (shared, [shared, 1], [Custom(), shared[:100]], shared[0], {"a": [shared[5]] * 300}):
+            run.pickler.dump(obj)
+        run.pickler.clear_memo()
+        run.pickler.dump(shared)
+
+    check(STOCK, OURS, steps)
+
+
+def test_class_has_no_memo() -> None:
+    """The memo is found on picklers only, as in stock."""
+    with fastpickle.patched():
+        for cls in (_Stock, fastpickle.Pickler):
+            assert not hasattr(cls, "memo")
+        pickler = _Stock(io.BytesIO())
+        del pickler.memo
+        with pytest.raises(AttributeError, match="'_Pickler' object has no attribute 'memo'"):
+            pickler.memo  # noqa: B018
+    assert "memo" not in vars(_Stock)
+
+
+def test_memo_outlives_install() -> None:
+    """uninstall() leaves every pickler its memo."""
+    with fastpickle.patched():
+        pickler = _Stock(io.BytesIO(), 4)
+        pickler.dump([str(i) for i in range(5000)])
+    assert len(vars(pickler)["memo"]) == 5001
+
+
+def test_nothing_is_kept_alive() -> None:
+    """No C pickler that is kept for the next time holds an object or a pickler of this one."""
+    for n, more in itertools.product((1, 40), ([], [Custom()])):
+        obj: list[Any] = [*(objects.Plain(a=i) for i in range(n)), *more]
+        refs: list[Any] = [weakref.ref(x) for x in obj[:n]]
+        fastpickle.dumps(obj)
+        pickler = fastpickle.Pickler(io.BytesIO())
+        pickler.dump(obj)
+        refs.append(weakref.ref(pickler))
+        with contextlib.suppress(Exception):
+            fastpickle.dumps([obj, lambda: 0])
+        del obj, pickler
+        gc.collect()
+        assert not [ref() for ref in refs if ref() is not None]
+
+
+# What forbids it.
+
+
+def refused(pickler: Any) -> bool:
+    plan = hooks.plan(pickler)
+    return plan.graft_rule is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["save", "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems",
+     "reducer_override", "__getattr__", "__getattribute__"],
+)  # fmt: skip
+def test_overridden_method(name: str) -> None:
+    """Each row of the table in `hooks`: a subclass that could see the difference."""
+    original = getattr(_Stock, name, None) or (lambda self, obj: NotImplemented)
+    cls = type("Overridden", (fastpickle.Pickler,), {name: lambda self, *args: original(self, *args)})
+    assert refused(cls(io.BytesIO()))
+
+
+@pytest.mark.parametrize("t", [type(None), bool, int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset])
+def test_dispatch_entry(t: type) -> None:
+    """An entry of somebody's for a type that C does not ask about."""
+
+    class Registered(fastpickle.Pickler):
+        dispatch = {**fastpickle.Pickler.dispatch, t: lambda self, obj: _Stock.dispatch[t](self, obj)}
+
+    assert refused(Registered(io.BytesIO()))
+    assert not refused(fastpickle.Pickler(io.BytesIO()))
+
+
+@pytest.mark.parametrize("entry", ["dispatch", "dispatch_table", "copyreg"])
+@pytest.mark.parametrize("t", [objects.Plain, objects.Data, type, complex, datetime.date, objects.Colour])
+def test_entry_of_a_type_that_c_asks_about(entry: str, t: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is called as often as by stock, and what it gives is written."""
+    calls: list[Any] = []
+
+    def reduce(obj: Any) -> Any:
+        calls.append(obj)
+        return str, ("reduced",)
+
+    values = {objects.Plain: objects.Plain(), objects.Data: objects.Data(1), type: int, complex: 1j, objects.Colour:
+              objects.Colour.RED, datetime.date: datetime.date(1, 2, 3)}  # fmt: skip
+    obj = [[values[t]] * 3, [1] * 100, values[t]]
+
+    def steps(run: Run) -> None:
+        if entry == "dispatch":
+            run.pickler.dispatch = {**run.pickler.dispatch, t: lambda self, o: self.save_reduce(*reduce(o), obj=o)}
+        elif entry == "dispatch_table":
+            run.pickler.dispatch_table = {**copyreg.dispatch_table, t: reduce}
+        else:
+            monkeypatch.setitem(copyreg.dispatch_table, t, reduce)
+        run.pickler.dump(obj)
+        run.calls.append(("reduced", len(calls)))
+        calls.clear()
+
+    check(STOCK, OURS, steps)
+
+
+def test_custom_code_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an object defines of what a reduce asks for, it is asked as often as by stock, in the same order."""
+    log: list[str] = []
+
+    def logging(name: str, value: Any) -> Any:
+        def method(self: Any, *args: Any) -> Any:
+            log.append(name)
+            return value(self, *args) if callable(value) else value
+
+        return method
+
+    def make() -> list[Any]:
+        made: list[Any] = []
+        for name, value in (
+            ("__reduce_ex__", lambda self, protocol: (int, ())),
+            ("__reduce__", lambda self: (int, ())),
+            ("__getstate__", lambda self: {"a": 1}),
+            ("__getnewargs__", lambda self: ()),
+            ("__getnewargs_ex__", lambda self: ((), {})),
+            ("__getattr__", lambda self, attribute: object.__getattribute__(self, attribute)),
+            ("__getattribute__", lambda self, attribute: object.__getattribute__(self, attribute)),
+        ):
+            cls = type(f"Has{name}", (objects.Plain,), {name: logging(name, value), "__module__": __name__})
+            monkeypatch.setitem(globals(), cls.__name__, cls)
+            made.append([cls(a=1)])
+        hiding = objects.Plain(a=1)
+        hiding.__dict__["__reduce_ex__"] = lambda protocol: (log.append("instance"), (int, ()))[1]
+        made.append([hiding])
+        return made
+
+    for many in (1, 40):
+
+        def steps(run: Run, many: int = many) -> None:
+            log.clear()
+            with contextlib.suppress(TypeError):
+                run.pickler.dump([[objects.Plain(a=i) for i in range(many)], *make()])
+            run.calls.append(("asked", *log))
+
+        check(STOCK, OURS, steps, protocols=(2, 4, 5))
+
+
+def test_class_that_changes_between_dumps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known of a class is forgotten when a dump ends."""
+    obj = [objects.Plain(a=i) for i in range(60)]
+    assert fastpickle.dumps(obj) == stock(obj)
+    monkeypatch.setattr(objects.Plain, "__reduce__", lambda self: (objects.make, (1,)), raising=False)
+    assert fastpickle.dumps(obj) == stock(obj)
+    monkeypatch.undo()
+    monkeypatch.setattr(uuid.UUID, "__getstate__", lambda self: {"int": 1})
+    assert fastpickle.dumps(uuid.UUID(int=7)) == stock(uuid.UUID(int=7))
+
+
+def test_class_of_the_pickler_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dumps() makes no pickler, and sees what was set on its class nevertheless."""
+    obj = [1, ["a"]]
+    expected = stock(obj)
+    for cls in (fastpickle.Pickler, _Stock):
+        assert fastpickle.dumps(obj, 4) == expected
+        with monkeypatch.context() as patch:
+            patch.setattr(cls, "persistent_id", lambda self, obj: "id" if obj == "a" else None)
+            assert b"id" in fastpickle.dumps(obj, 4)
+        with monkeypatch.context() as patch:
+            patch.setattr(cls, "reducer_override", lambda self, obj: NotImplemented, raising=False)
+            assert fastpickle.dumps(obj, 4) == expected
+        with monkeypatch.context() as patch:
+            patch.setitem(cls.dispatch, list, lambda self, obj: self.save("a list"))
+            assert b"a list" in fastpickle.dumps(obj, 4)
+    assert fastpickle.dumps(obj, 4) == expected
+
+
+def test_switched_off(offers: list[tuple[str, Any]]) -> None:
+    """By an attribute of a class or an instance; the bytes are the same."""
+
+    class Pure(fastpickle.Pickler):
+        fastpickle_grafts = False
+
+    obj = [*range(2000)]
+    for made in (Pure(file := io.BytesIO(), 4), fastpickle.Pickler(file2 := io.BytesIO(), 4)):
+        made.fastpickle_grafts = False
+        made.dump([Custom(), obj])
+    assert file.getvalue() == file2.getvalue() == stock([Custom(), obj])
+    assert not any(result for _, result in offers)
+
+
+def test_switched_off_by_the_environment() -> None:
+    """FASTPICKLE_PURE=1: the C pickler is not even imported by us."""
+    code = "import fastpickle, fastpickle._stdlib as s; print(s.CPickler, fastpickle.dumps([1]) == b'%s')"
+    assert (
+        in_child(code.replace("b'%s'", repr(stock([1], pickle.DEFAULT_PROTOCOL))), FASTPICKLE_PURE="1") == "None True\n"
+    )
+
+
+def test_file_of_ones_own() -> None:
+    """A file written in Python is written to as stock writes to it."""
+
+    class File:
+        def __init__(self) -> None:
+            self.pieces: list[bytes] = []
+
+        def write(self, piece: Any) -> None:
+            self.pieces.append(bytes(piece))
+
+    obj = [["x" * 1000 + str(i) for i in range(300)], b"y" * 100_000, [*range(3000)]]
+    files = File(), File()
+    _Stock(files[0], 4).dump(obj)
+    fastpickle.Pickler(files[1], 4).dump(obj)
+    assert files[0].pieces == files[1].pieces
+
+
+def test_failed_dump_writes_what_stock_writes() -> None:
+    """Nothing more, nothing less, and the error is stock's."""
+    obj = [["x" * 1000 + str(i) for i in range(300)], [*range(3000)], lambda: 0]
+
+    def steps(run: Run) -> None:
+        run.pickler.dump(obj)
+
+    check(STOCK, OURS, steps, fails=True)
+
+
+# What is known of types.
+
+
+def test_types_that_are_known() -> None:
+    """The types of the standard library that C may reduce are all known, and no others by accident."""
+    for t in (uuid.UUID, decimal.Decimal, datetime.datetime, fractions.Fraction, collections.Counter, complex, range):
+        assert instances.names(t, copyreg.dispatch_table.get(t)) is not None
+    for t in (
+        random.Random,
+        io.BytesIO,
+        Custom,
+        objects.GetState,
+        objects.NewArgs,
+        objects.Reduced,
+        Exception,
+        property,
+    ):
+        assert instances.names(t, copyreg.dispatch_table.get(t)) is None
+
+
+def test_awkward_lengths_are_probed() -> None:
+    """What differs is found out on the running Python."""
+    for t, make in ((list, list), (dict, dict.fromkeys), (set, set)):
+        for n in (1000, 1001, 2000, 3001):
+            obj = make(range(n))  # type: ignore[operator]
+            differs = pickle.dumps(obj, 4) != stock(obj)
+            assert differs == (n % 1000 in awkward_batches.get(t, ()))
+    assert sys.version_info < (3, 15) or not awkward_batches
