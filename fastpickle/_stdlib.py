@@ -21,6 +21,7 @@ from pickle import _Framer, _Pickler  # type: ignore[attr-defined]  # private, a
 from typing import Any, NoReturn
 
 __all__ = [
+    "ASKS_AGAIN",
     "ASKS_PERSISTENT_ID_ALWAYS",
     "FRAMES_ARE_BYTESIO",
     "NO_VALUE",
@@ -173,7 +174,10 @@ else:
 
 # How many items make a batch is asked for each batch up to 3.13, and once for a container from 3.14 on.
 
-if "batched" in vars(pickle):
+#: Whether stock asks an iterator once more after a batch that was not full (from 3.14 on): a deque's may raise then.
+ASKS_AGAIN: bool = "batched" in vars(pickle)
+
+if ASKS_AGAIN:
 
     def batchsize_now(pickler: Any, size: int) -> int:
         """Return the size of the next batch, where a hook may have changed it since `size` was asked for."""

@@ -28,7 +28,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import NO_VALUE, CPickler, stock_methods
+from ._stdlib import CPickler, stock_methods
 from .hooks import Plan
 from .instances import METACLASSES, is_bare, names
 
@@ -239,13 +239,14 @@ def _hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
 
 
 def _reduce_entry(pickler: Any, t: type) -> Any:
-    """Return the entry of `t` in the pickler's own `dispatch_table` or in copyreg's, if no code of others is asked."""
+    """Return the entry of `t` in the `dispatch_table` of the pickler or of copyreg; `_ANYBODYS` if that runs code."""
     if any("dispatch_table" in vars(c) for c in type(pickler).__mro__):
-        return NO_VALUE
+        return _ANYBODYS
     table = pickler.__dict__.get("dispatch_table", copyreg.dispatch_table)
-    if type(table) not in (dict, ChainMap):
-        return NO_VALUE
-    return table.get(t)
+    return table.get(t) if type(table) in (dict, ChainMap) else _ANYBODYS
+
+
+_ANYBODYS: Any = object()
 
 
 def is_by_name(pickler: Any, obj: Any, t: type) -> bool:

@@ -15,9 +15,9 @@ Not for: deciding whether a pickler may graft (`hooks.plan`).
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable
+from io import BufferedRandom, BufferedWriter, BytesIO
 from itertools import islice
 from operator import length_hint
 from pickle import EMPTY_DICT, EMPTY_LIST, FRAME, MEMOIZE, PROTO, STOP
@@ -80,7 +80,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
         or (frame is not None and frame.tell())
         or not _is_usual_framer(pickler, framer)
         or not getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
-        or (memo and (id(obj) in memo or not is_exact(t) or len(obj) < FEWEST + len(memo)))
+        or (memo and (id(obj) in memo or not _is_exact(t) or len(obj) < FEWEST + len(memo)))
         or (plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler))
     ):
         return False
@@ -332,6 +332,7 @@ def _is_usual_framer(pickler: Any, framer: Any) -> bool:
     write_large_bytes = pickler.__dict__.get("_write_large_bytes")
     return (
         type(framer.file_write) is BuiltinMethodType
+        and issubclass(type(framer.file_write.__self__), (BytesIO, BufferedWriter, BufferedRandom))
         and getattr(write_large_bytes, "__func__", None) is _write_large_bytes
         and write_large_bytes.__self__ is framer
     )
@@ -346,7 +347,7 @@ def _back_off(dump: Any) -> None:
     dump.offers_to_skip = dump.penalty
 
 
-def is_exact(t: type) -> bool:
+def _is_exact(t: type) -> bool:
     return t is list or t is dict or t is tuple or t is set or t is frozenset
 
 
@@ -361,7 +362,7 @@ def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
     if CPickler is not None:
         for obj in (["x" * _FEW_BYTES], [None] * (_FIRST_CHUNK + 1)):
-            cls(io.BytesIO(), 4).dump(obj)
+            cls(BytesIO(), 4).dump(obj)
 
 
 # Splicing.

@@ -226,7 +226,7 @@ def plan(pickler: Any) -> Plan:
             return PLAIN  # stock asks its get(), which may be anything
         entries = entries_of(dispatch)
         proto = state["proto"]
-        if (not state["bin"]) is not (proto == 0):
+        if type(proto) is not int or (not state["bin"]) is not (proto == 0):
             return PLAIN
         found = _plans.get((proto, cls.save, entries))
         return _make_plan(proto, cls.save, entries) if found is None else found
@@ -291,6 +291,7 @@ def settled(pickler: Any) -> Plan:
             framer is dump.framer
             and state["memo"] is dump.memo
             and state["write"] is dump.write
+            and type(state["proto"]) is int
             and state["proto"] == doubted.proto
             and state["bin"]
             and not state["fast"]

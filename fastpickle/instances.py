@@ -23,7 +23,6 @@ import pathlib
 import uuid
 from abc import ABCMeta
 from decimal import Decimal
-from operator import attrgetter
 from types import MemberDescriptorType
 from typing import Any
 
@@ -38,15 +37,6 @@ NOBODYS: frozenset[str] = frozenset()
 
 #: Those whose classes are found, and saved, as those of `type` are.
 METACLASSES = (type, ABCMeta, enum.EnumMeta)
-_reduces = attrgetter("__reduce_ex__", "__reduce__")
-_OBJECTS = _reduces(object)
-_object_getstate: Any = getattr(object, "__getstate__", None)  # from 3.11 on
-_dataclass_getstate: Any = getattr(dataclasses, "_dataclass_getstate", None)  # of frozen dataclasses with slots
-
-
-#: All of them do what that of object does; up to 3.13 builtin types have one each.
-_getattribute = attrgetter("__getattribute__")
-_GETATTRIBUTES = {id(_getattribute(t)) for t in (object, list, dict, tuple, int, str, float, bytes)}
 
 
 class _Dummy:
@@ -55,14 +45,30 @@ class _Dummy:
 
 #: What gives an instance its `__dict__`.
 _DICT: Any = vars(_Dummy)["__dict__"]
+_OBJECTS: Any = vars(object)
 #: How the instances of these are iterated, which a reduce does, is to be as in the class itself.
 _BASES: dict[type, tuple[str, ...]] = {list: ("__iter__",), dict: ("items", "__iter__"), tuple: ("__iter__", "__len__")}
-_namedtuple_getnewargs: Any = collections.namedtuple("_namedtuple_getnewargs", "a").__getnewargs__.__code__  # type: ignore[attr-defined]
+#: All of them do what that of object does; up to 3.13 builtin types have one each.
+_GETATTRIBUTES = {
+    id(vars(t)["__getattribute__"])
+    for t in (object, list, dict, tuple, int, str, float, bytes)
+    if "__getattribute__" in vars(t)
+}
+_namedtuple_getnewargs: Any = vars(collections.namedtuple("_namedtuple_getnewargs", "a"))["__getnewargs__"].__code__
+_dataclass_getstate: Any = getattr(dataclasses, "_dataclass_getstate", None)  # of frozen dataclasses with slots
+
+
+def _found(t: type, name: str) -> Any:
+    """Return an attribute of a class as it stands there, so that no descriptor is asked; None if there is none."""
+    for c in t.__mro__:
+        if name in vars(c):
+            return vars(c)[name]
+    return None
 
 
 def _functions(t: type) -> tuple[Any, ...]:
     """Return all that a reduce of an instance of `t` asks the class for."""
-    return tuple(getattr(t, name, None) for name in (*sorted(_ASKED_FOR_OF_DICT), "__getattribute__"))
+    return tuple(_found(t, name) for name in (*sorted(_ASKED_FOR_OF_DICT), "__getattribute__"))
 
 
 #: Types whose reduce runs only the standard library's code, and what that was at import.
@@ -78,10 +84,14 @@ _STDLIBS: dict[type, tuple[Any, ...]] = {
 _pickle_complex: Any = copyreg.dispatch_table.get(complex)  # the only entry that one of them has there
 #: The same of enums: `enum` puts one of a few functions into each class.
 _ENUM_REDUCES = {
-    function
-    for name in ("pickle_by_global_name", "pickle_by_enum_name", "_reduce_ex_by_global_name", "_reduce_ex_by_name")
-    if (function := getattr(enum, name, None)) is not None
-} | {c.__reduce_ex__ for c in (enum.Enum, enum.Flag, enum.IntEnum, enum.IntFlag)}
+    id(function)
+    for function in (
+        *(getattr(enum, name, None) for name in ("pickle_by_global_name", "pickle_by_enum_name")),
+        *(getattr(enum, name, None) for name in ("_reduce_ex_by_global_name", "_reduce_ex_by_name")),
+        *(_found(c, "__reduce_ex__") for c in (enum.Enum, enum.Flag, enum.IntEnum, enum.IntFlag)),
+    )
+    if function is not None
+}
 
 
 def names(t: type, entry: Any) -> frozenset[str] | None:
@@ -90,7 +100,7 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     Costs 3 to 10 us, and runs no code of others.  The answer holds until somebody's code runs.
 
     Args:
-        t: the type of an object.
+        t: the type of an object, the type of which is one of `METACLASSES`.
         entry: its entry in `copyreg.dispatch_table`, None if it has none.
 
     Returns:
@@ -100,10 +110,10 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
         if entry is not (_pickle_complex if t is complex else None) or _functions(t) != _STDLIBS[t]:
             return None
         return _hiding(t)
-    if entry is not None or type(t) not in METACLASSES or not is_plain_class(t):
+    if entry is not None or not is_plain_class(t):
         return None
     if type(t) is enum.EnumMeta:
-        if t.__reduce_ex__ not in _ENUM_REDUCES or any("_value_" in vars(c) or "_name_" in vars(c) for c in t.__mro__):
+        if id(_found(t, "__reduce_ex__")) not in _ENUM_REDUCES or _found(t, "_value_") or _found(t, "_name_"):
             return None
     elif not is_default(t):
         return None
@@ -118,17 +128,21 @@ def _hiding(t: type) -> frozenset[str]:
 
 def is_plain_class(t: type) -> bool:
     """Tell whether an attribute that is looked up on an instance of `t` is got in the usual way."""
-    return id(_getattribute(t)) in _GETATTRIBUTES and not any(
-        "__getattr__" in vars(c)
-        or type(vars(c).get("__class__", t)) is property
-        or type(vars(c).get("__dict__", _DICT)) is not type(_DICT)
-        for c in t.__mro__[:-1]
+    return (
+        id(_found(t, "__getattribute__")) in _GETATTRIBUTES
+        and _found(t, "__getattr__") is None
+        and _found(t, "__class__") is _OBJECTS["__class__"]
+        and all(type(vars(c).get("__dict__", _DICT)) is type(_DICT) for c in t.__mro__[:-1])
     )
 
 
 def is_default(t: type) -> bool:
     """Tell whether instances of `t` are reduced by `object.__reduce_ex__`, which finds nobody's function to call."""
-    if _reduces(t) != _OBJECTS or hasattr(t, "__getnewargs_ex__"):
+    if (
+        _found(t, "__reduce_ex__") is not _OBJECTS["__reduce_ex__"]
+        or _found(t, "__reduce__") is not _OBJECTS["__reduce__"]
+        or _found(t, "__getnewargs_ex__") is not None
+    ):
         return False
     base: Any = None
     for c in t.__mro__[:-1]:
@@ -137,26 +151,27 @@ def is_default(t: type) -> bool:
                 return False
             base = c
             break
-    if base is not None and any(getattr(t, name) is not getattr(base, name) for name in _BASES[base]):
+    if base is not None and any(_found(t, name) is not _found(base, name) for name in _BASES[base]):
         return False
-    getnewargs = getattr(t, "__getnewargs__", None)
+    getnewargs = _found(t, "__getnewargs__")
     if getnewargs is not None and (
         base is not tuple
+        or t.__dictoffset__  # C writes no state of one that contains itself, as Python does
         or (
-            getnewargs is not base.__getnewargs__  # type: ignore[attr-defined]
+            getnewargs is not vars(tuple)["__getnewargs__"]
             and getattr(getnewargs, "__code__", None) is not _namedtuple_getnewargs
         )
     ):
         return False
-    getstate = getattr(t, "__getstate__", None)
-    if getstate is not _object_getstate and getstate is not _dataclass_getstate:
-        return False
-    if getstate is _dataclass_getstate and getstate is not None:
-        fields = getattr(t, "__dataclass_fields__", None)
+    getstate = _found(t, "__getstate__")
+    if getstate is not None and getstate is _dataclass_getstate:
+        fields = _found(t, "__dataclass_fields__")
         slots = list(fields) if type(fields) is dict else ["?"]
-    else:
+    elif getstate is _OBJECTS.get("__getstate__"):  # which object has from 3.11 on
         slots = _slot_names(t)
-    return len(slots) < 500 and all(_is_slot(t, name) for name in slots)
+    else:
+        return False
+    return len(slots) < 500 and all(type(_found(t, name)) is MemberDescriptorType for name in slots)
 
 
 def is_bare(t: type) -> bool:
@@ -178,11 +193,3 @@ def _slot_names(t: type) -> Any:
     if type(vars(t).get("__slotnames__", [])) is not list:
         return ("?",)
     return copyreg._slotnames(t)  # type: ignore[attr-defined]
-
-
-def _is_slot(t: type, name: str) -> bool:
-    """Tell whether an attribute is what a slot has made in some class, and hidden by nothing."""
-    for c in t.__mro__:
-        if name in vars(c):
-            return type(vars(c)[name]) is MemberDescriptorType
-    return False

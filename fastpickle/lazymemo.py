@@ -40,6 +40,9 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
     if grafter.entries is not None or references > _references.setdefault(where, references):
         update_memo(memo, grafter)
         return
+    if not _is_lazy(type(pickler)):
+        update_memo(memo, grafter)
+        return
     try:
         _kept[id(pickler)] = weakref.ref(pickler, _Forget(id(pickler)))
     except TypeError:
@@ -50,7 +53,7 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
         del grafter.dispatch_table, grafter.table
     state["_fastpickle_memo"] = memo, grafter
     del state["memo"]
-    if not any(type(vars(c).get("memo")) is LazyMemo for c in type(pickler).__mro__):
+    if not _is_lazy(type(pickler)):
         _fetch_memo(pickler)  # uninstall() was called in the middle of the dump
 
 
@@ -82,10 +85,18 @@ class LazyMemo:
         if pickler is None:
             raise AttributeError(f"type object {owner.__name__!r} has no attribute 'memo'")
         _fetch_memo(pickler)
-        try:
-            return pickler.__dict__["memo"]
-        except KeyError:
-            raise AttributeError(f"{type(pickler).__name__!r} object has no attribute 'memo'") from None
+        memo = pickler.__dict__.get("memo")
+        if memo is None:
+            raise AttributeError(f"{type(pickler).__name__!r} object has no attribute 'memo'")
+        return memo
+
+
+def _is_lazy(cls: type) -> bool:
+    """Tell whether a `LazyMemo` is found where an instance has no memo."""
+    for c in cls.__mro__:
+        if "memo" in vars(c):
+            return type(vars(c)["memo"]) is LazyMemo
+    return False
 
 
 def _fetch_memo(pickler: Any) -> None:
@@ -93,8 +104,9 @@ def _fetch_memo(pickler: Any) -> None:
     kept = pickler.__dict__.pop("_fastpickle_memo", None)
     if kept is not None:
         memo, grafter = kept
-        update_memo(memo, grafter)
-        pickler.__dict__["memo"] = memo
+        if "memo" not in pickler.__dict__:  # nobody has set another one
+            update_memo(memo, grafter)
+            pickler.__dict__["memo"] = memo
         _kept.pop(id(pickler), None)
 
 

@@ -23,7 +23,7 @@ from types import BuiltinMethodType
 from typing import Any
 
 from . import graft, hooks
-from ._stdlib import StockPickler, batchsize_now, note, note_value, stock_methods
+from ._stdlib import ASKS_AGAIN, StockPickler, batchsize_now, note, note_value, stock_methods
 from .graft import FEWEST
 from .hooks import Plan, Write, doubt, holds, outside, settled
 from .opcodes import (
@@ -256,6 +256,8 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
         if pickler._fastpickle_plan is not plan:
             size = batchsize_now(pickler, size)
         if n < size:
+            if ASKS_AGAIN:
+                next(items, None)
             return
         start += n
 

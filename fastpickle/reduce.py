@@ -24,13 +24,14 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import EnumMeta
 from itertools import chain
-from operator import attrgetter, length_hint
+from operator import length_hint
 from pickle import BUILD, NEWOBJ, NEWOBJ_EX, POP, REDUCE, TUPLE2
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from .hooks import Dump, Plan, Write, doubt, holds, settled, watched
+from .instances import ASKED_FOR, is_default, is_plain_class
 from .plain import append_batches, put, save_all, save_rest, set_batches
 
 __all__ = ["AS_CLASS", "is_stocks", "reduce_value", "save_object"]
@@ -259,25 +260,17 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
         dump.looks -= 1  # where code of others runs between the objects, the looks cost more than they give
         if (
             type(t) is not type
-            or _looked_up(t) != _OBJECTS
-            or getattr(t, "__getstate__", None) is not _object_getstate
-            or any(hasattr(t, name) for name in ("__getattr__", "__getnewargs__", "__getnewargs_ex__"))
-            or any("__slots__" in vars(c) or type(vars(c).get("__class__", t)) is property for c in t.__mro__[:-1])
-            or any(type(vars(c).get("__dict__", _DICT)) is not type(_DICT) for c in t.__mro__[:-1])
-            or not hasattr(obj, "__dict__")
+            or not t.__dictoffset__
+            or any("__slots__" in vars(c) for c in t.__mro__[:-1])
+            or not is_plain_class(t)
+            or not is_default(t)
         ):
             return False
         dump.nobodys.add(t)
     elif dump.looks < 4:
         dump.looks += 1
-    return _ASKED_FOR.isdisjoint(obj.__dict__)
+    return ASKED_FOR.isdisjoint(obj.__dict__)
 
-
-_looked_up = attrgetter("__reduce_ex__", "__reduce__", "__getattribute__")
-_OBJECTS = _looked_up(object)
-_object_getstate: Any = getattr(object, "__getstate__", None)  # from 3.11 on
-_ASKED_FOR = frozenset(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
-_DICT: Any = vars(type("_", (), {}))["__dict__"]  # what gives an instance its __dict__
 
 #: What stock's own functions give to save_reduce() at protocols that have no opcode for their type.
 _OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {

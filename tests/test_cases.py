@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from oracle import objects
 
 import fastpickle
 
@@ -219,3 +220,110 @@ def test_class_whose_module_is_no_string() -> None:
         cls.__module__ = module  # type: ignore[assignment]
         stock, ours = outcomes(lambda base, cls=cls: dumped(base, [cls]))
         assert stock == ours
+
+
+class _Tuple(tuple):  # type: ignore[type-arg]
+    pass
+
+
+class _Appending:
+    """Appends to a deque when it is reduced."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+    def __reduce__(self) -> Any:
+        self.items.append(1)
+        return str, ()
+
+
+class _Raising:
+    """A descriptor that counts how often it is asked."""
+
+    asked = 0
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        type(self).asked += 1
+        raise AttributeError("not this time")
+
+
+class _HasRaising:
+    __getnewargs_ex__ = _Raising()
+
+    def __init__(self, a: Any = None) -> None:
+        self.a = a
+
+
+def test_tuple_subclass_that_contains_itself_has_a_state() -> None:
+    """The C pickler leaves the state of the inner one out."""
+    hub: list[Any] = []
+    obj = _Tuple([hub])
+    obj.x = 1  # type: ignore[attr-defined]
+    hub.append(obj)
+    for protocol in range(2, 6):
+        stock, ours = outcomes(lambda base, protocol=protocol: dumped(base, [[obj], obj], protocol))
+        assert stock == ours
+        assert fastpickle.dumps([[obj], obj], protocol) == dumped(Stock, [[obj], obj], protocol)
+
+
+def test_deque_that_grows_while_its_last_item_is_saved() -> None:
+    """From 3.14 on stock asks it once more."""
+
+    def dump(base: Any) -> bytes:
+        items: Any = collections.deque([1])
+        items.append(_Appending(items))
+        return dumped(base, items)
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
+
+
+def test_descriptor_that_raises() -> None:
+    """It is asked as often as by stock, and its error is stock's, also beside many instances that have none."""
+    for n in (0, 60):
+
+        def dump(base: Any, n: int = n) -> Any:
+            _Raising.asked = 0
+            try:
+                return dumped(base, [*(objects.Plain(a=i) for i in range(n)), _HasRaising(1)])
+            except AttributeError as exc:
+                return str(exc), _Raising.asked
+
+        stock, ours = outcomes(dump)
+        assert stock == ours
+
+
+def test_protocol_that_becomes_a_float() -> None:
+    """It is equal to what it was, and yet no protocol any more."""
+
+    class Changes:
+        def __reduce__(self) -> Any:
+            PICKLERS[-1].proto = float(PICKLERS[-1].proto)
+            return str, ()
+
+    def dump(base: Any) -> bytes:
+        pickler = base(file := io.BytesIO(), 3)
+        PICKLERS.append(pickler)
+        pickler.dump([Changes(), [(i, str(i)) for i in range(200)]])
+        return file.getvalue()
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
+
+
+def test_memo_that_is_set_while_the_c_pickler_has_the_old_one() -> None:
+    """The new one counts, also after uninstall(), and where a class has a memo of its own."""
+
+    class HasMemo(fastpickle.Pickler):
+        memo = None
+
+    with fastpickle.patched():
+        picklers = [Stock(io.BytesIO(), 4), HasMemo(io.BytesIO(), 4)]
+        for pickler in picklers:
+            pickler.dump([str(i) for i in range(3000)])
+        assert len(picklers[1].memo) == 3001
+        picklers[0].memo = {}
+    assert picklers[0].memo == {}
+
+
+PICKLERS: list[Any] = []
