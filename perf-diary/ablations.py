@@ -4,8 +4,8 @@
     fastpickle/*.py --private_copy(*edits)----> ablated  --+
 
 An ablation is an edit of the text of the package's own modules. Both sides are private copies of the
-package under names of their own, so the one that is imported stays as it is. An edit that finds
-nothing is an error of this file. How times are taken is said in ``series.py``; here the rounds of a row
+package under names of their own, so the one that is imported stays as it is; both are the pure engine,
+without grafts. An edit that finds nothing is an error of this file. How times are taken is said in ``series.py``; here the rounds of a row
 come from three processes, since one can be off as a whole: because it chose the length of its samples
 while the machine was busy, or because a class was changed too often in it (CPython 3.13 stops caching
 the attributes of a class that was changed about a thousand times, and each ``patched()`` changes one).
@@ -214,6 +214,7 @@ def private_copy(name: str, *edits: Edit, needs_dill: bool = False) -> ModuleTyp
                 sys.modules["dill"].extend(False)  # what its import writes into stock's table must not touch the others
         finally:
             sys.path.remove(folder)
+    package.Pickler.fastpickle_grafts = False
     return package
 
 
@@ -280,7 +281,7 @@ def one_opening_write() -> tuple[Edit, ...]:
         write(put(plan.proto, i))
         if n == 0:
             memo[id(obj)] = i, obj
-        elif n < _BATCHSIZE:
+        elif n < FEWEST:
             if n > 1:
                 write(MARK)
     """
@@ -288,7 +289,7 @@ def one_opening_write() -> tuple[Edit, ...]:
         if n == 0:
             write(opening)
             memo[id(obj)] = i, obj
-        elif n < _BATCHSIZE:
+        elif n < FEWEST:
             write(opening if n == 1 else _MARKED_LIST if plan.proto >= 4 else opening + MARK)
     """
     return (
@@ -302,8 +303,8 @@ def one_opening_write() -> tuple[Edit, ...]:
 
 @ablation(MIXED, DEEP, SMALL)
 def small_containers() -> tuple[Edit, ...]:
-    """Without: lists and dicts of less than a batch take the way of the long ones."""
-    return (("plain", "elif n < _BATCHSIZE:", "elif False:"),)
+    """Without: short lists and dicts take the way of the long ones."""
+    return (("plain", "elif n < FEWEST:", "elif False:"),)
 
 
 @ablation(("dict_str_int_5k", "dict_1000_entries"), MIXED, SMALL)

@@ -127,7 +127,7 @@ class TestAblations:
         assert copy.Pickler is not fastpickle.Pickler
         assert sys.modules["fastpickle_test.hooks"].savers is not fastpickle.hooks.savers
         looks = [
-            m.Dump(fastpickle.Pickler(io.BytesIO())).looks
+            m.Dump(fastpickle.Pickler(io.BytesIO()), None).looks
             for m in (sys.modules["fastpickle_test.hooks"], fastpickle.hooks)
         ]
         assert looks == [5, 4]
