@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from io import BufferedRandom, BufferedWriter, BytesIO
+from io import SEEK_END, BufferedRandom, BufferedWriter, BytesIO
 from itertools import islice
 from operator import length_hint
 from pickle import EMPTY_DICT, EMPTY_LIST, FRAME, MEMOIZE, PROTO, STOP
@@ -90,7 +90,8 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
     if grafter is None or not is_ours(pickler, plan, grafter, *own_batches(plan, obj, t)):
         return False
     tail = empty_batch(plan, obj, t)
-    _splice(framer, grafter.pieces, 2 if proto >= 2 else 0, 0, 1 + tail)
+    if not _write_pieces(framer, grafter.pieces, 2 if proto >= 2 else 0, 0, 1 + tail):
+        return False
     if grafter.held.written < _FEW_BYTES:
         update_memo(memo, grafter)
         give_back(grafter)
@@ -243,7 +244,8 @@ class _Chunks:
             return max(0, len(self.obj) - self.done - length_hint(self.source) - 2)  # C asks for one or two ahead
         if not is_ours(self.pickler, self.plan, self.grafter, self.obj, boundaries(n)):
             return 0
-        _write(framer, self.plan, self.grafter.pieces, 1)
+        if not _write(framer, self.plan, self.grafter.pieces, 1):
+            return 0
         self.done += n
         return None
 
@@ -299,8 +301,11 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     args = _padding(framer, plan)
     if args is not None:
         grafter = written_by(pickler, plan, memo, dump.known, lambda grafter: Splice(grafter, args, state=obj))
-        if grafter is not None and is_ours(pickler, plan, grafter, *own_batches(plan, obj, type(obj))):
-            _write(framer, plan, grafter.pieces, 2 + empty_batch(plan, obj, type(obj)))
+        if (
+            grafter is not None
+            and is_ours(pickler, plan, grafter, *own_batches(plan, obj, type(obj)))
+            and _write(framer, plan, grafter.pieces, 2 + empty_batch(plan, obj, type(obj)))
+        ):
             update_memo(memo, grafter)
             give_back(grafter)
             dump.penalty = 0
@@ -387,12 +392,49 @@ def _padding(framer: Any, plan: Plan) -> tuple[Any, ...] | None:
     return LARGE, LARGE[: n - 7]
 
 
-def _write(framer: Any, plan: Plan, pieces: list[Any], tail: int) -> None:
-    """Write what C wrote behind a prefix, but for the last `tail` bytes."""
+def _write(framer: Any, plan: Plan, pieces: list[Any], tail: int) -> bool:
+    """Write what C wrote behind a prefix, but for the last `tail` bytes; False if the file failed."""
     if plan.proto < 4:
-        _splice(framer, pieces, len(prefixes[plan.proto]), 0, tail)
+        return _write_pieces(framer, pieces, len(prefixes[plan.proto]), 0, tail)
+    return _write_pieces(framer, pieces[2:], 0, framer.current_frame.tell(), tail)
+
+
+def _write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> bool:
+    """Splice in what C wrote; if the file fails, put all back, so that Python will fail at the same place.
+
+    That is where it tries to write more than we could: with what it has memoized by then, and the notes of that place.
+    """
+    file_write = framer.file_write
+    frame = framer.current_frame
+    if len(pieces) == 1 and frame is not None:
+        _splice(framer, pieces, start, ours, tail)
+        return True
+    written = 0
+
+    def count(piece: Any) -> None:
+        nonlocal written
+        file_write(piece)
+        written += len(piece)
+
+    framer.file_write = count
+    try:
+        _splice(framer, pieces, start, ours, tail)
+    except Exception as exc:
+        failed = [exc.with_traceback(None)]  # not to be kept by what its traceback keeps
     else:
-        _splice(framer, pieces[2:], 0, framer.current_frame.tell(), tail)
+        framer.file_write = file_write
+        return True
+
+    def write_again(piece: Any) -> None:
+        nonlocal written
+        written -= len(piece)
+        if written < 0:
+            framer.file_write = file_write
+            raise failed.pop()
+
+    framer.file_write = write_again
+    framer.current_frame = frame
+    return False
 
 
 def _splice(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> None:
@@ -416,18 +458,47 @@ def _splice(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) ->
                 framer.file_write(piece)
             framer.file_write(last[:-tail])
         return
-    is_framed = piece[start] == FRAME[0]
-    if is_framed:
-        n = unpack_from("<Q", piece, start + 1)[0]
-        start += 9
+    start, end = _content(piece, start)
     if len(pieces) == 1:
         framer.current_frame.write(piece[start + ours : -tail])
         return
-    # Without a frame it is less than four bytes, and then the header of a large bytes or str, of five or nine.
-    end = start + n if is_framed else len(piece) - (5 if len(piece) - start < 9 else 9)
-    framer.current_frame.write(piece[start + ours : end])
+    # From here on as stock's framer calls it: a file that is full fails at the same call then.
+    frame = BytesIO(framer.current_frame.getvalue())  # ours stays as it is until all is written
+    frame.seek(0, SEEK_END)
+    frame.write(piece[start + ours : end])
+    framer.current_frame = frame
     framer.commit_frame(force=True)
-    framer.file_write(piece[end:])
-    for piece in pieces[1:-1]:
-        framer.file_write(piece)
-    framer.current_frame.write(last[9 if last[0] == FRAME[0] else 0 : -tail])
+    file_write = framer.file_write
+    header = piece[end:]
+    if header:
+        file_write(header)
+    for large in pieces[1:-1]:
+        if header:
+            file_write(large)
+            header = _NOTHING
+            continue
+        piece = memoryview(large)
+        start, end = _content(piece, 0)
+        if start:
+            file_write(piece[:start])
+        file_write(piece[start:end])
+        header = piece[end:]
+        if header:
+            file_write(header)
+    framer.current_frame.write(last[_content(last, 0)[0] : -tail])
+
+
+_NOTHING: Final = memoryview(b"")
+
+
+def _content(piece: memoryview, start: int) -> tuple[int, int]:
+    """Return where the content of C's frame begins and ends in a piece.
+
+    Behind it there may be the header of a large bytes or str, of five or nine bytes.  Less than four bytes are no
+    frame, as in stock.
+    """
+    if len(piece) > start and piece[start] == FRAME[0]:
+        start += 9
+        return start, start + unpack_from("<Q", piece, start - 8)[0]
+    n = len(piece) - start
+    return start, len(piece) - (5 if n < 9 else 9)
