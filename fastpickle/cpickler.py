@@ -30,7 +30,7 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import CPickler, stock_methods
 from .hooks import Plan
-from .instances import METACLASSES, is_bare, names
+from .instances import LOOKED_INTO, METACLASSES, is_bare, is_pure, names
 
 __all__ = [
     "LARGE",
@@ -144,7 +144,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]
             if self.asked > _MANY and self.held.written < MUCH and self.plan.proto >= 4:
                 raise ManyInstances
             hiding = known[key]
-            if not hiding or hiding.isdisjoint(obj.__dict__):
+            if (not hiding or hiding.isdisjoint(obj.__dict__)) and (t not in LOOKED_INTO or is_pure(obj, t)):
                 return NotImplemented
         elif t is Splice:
             return _begin_prefix(obj)
@@ -183,6 +183,7 @@ class _Table(dict[type, Any]):
         self.plan = plan
         self[Splice] = _begin_prefix
         self.counted = 1
+        self.is_sure = not copyreg._extension_registry  # type: ignore[attr-defined]  # their names are no globals
 
     def __missing__(self, t: type) -> Any:
         if id(t) in METACLASS_IDS or t is BuiltinFunctionType:
@@ -200,13 +201,14 @@ def _reduce(t: type, hiding: frozenset[str], proto: int) -> Any:
     if t is complex:
         return copyreg.dispatch_table[t]
     reduce = methodcaller("__reduce_ex__", proto)
-    if not hiding:
+    is_looked_into = t in LOOKED_INTO
+    if not hiding and not is_looked_into:
         return reduce
     isdisjoint = hiding.isdisjoint
-    if not is_bare(t):
+    if is_looked_into or not is_bare(t):
 
         def looked_at(obj: Any) -> Any:
-            if isdisjoint(obj.__dict__):
+            if (not hiding or isdisjoint(obj.__dict__)) and (not is_looked_into or is_pure(obj, t)):
                 return reduce(obj)
             raise _Refused
 
@@ -216,7 +218,7 @@ def _reduce(t: type, hiding: frozenset[str], proto: int) -> Any:
 
     def reduce_bare(obj: Any) -> Any:
         state = obj.__dict__
-        if state and isdisjoint(state):
+        if type(state) is dict and state and isdisjoint(state):
             return newobj, args, state  # sooner than object.__reduce_ex__ looks for all that there is not
         if state:
             raise _Refused
@@ -243,7 +245,9 @@ def _reduce_entry(pickler: Any, t: type) -> Any:
     if any("dispatch_table" in vars(c) for c in type(pickler).__mro__):
         return _ANYBODYS
     table = pickler.__dict__.get("dispatch_table", copyreg.dispatch_table)
-    return table.get(t) if type(table) in (dict, ChainMap) else _ANYBODYS
+    if type(table) is not dict and (type(table) is not ChainMap or any(type(m) is not dict for m in table.maps)):
+        return _ANYBODYS
+    return table.get(t)
 
 
 _ANYBODYS: Any = object()
@@ -263,6 +267,7 @@ def is_by_name(pickler: Any, obj: Any, t: type) -> bool:
     module = sys.modules.get(name) if type(name) is str else None
     return (
         type(module) is ModuleType
+        and type(obj.__qualname__) is str
         and module.__dict__.get(obj.__qualname__) is obj
         and builtins.__import__ is _import
         and type(pickler).save_global is stock_methods["save_global"]

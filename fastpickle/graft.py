@@ -16,10 +16,11 @@ Not for: deciding whether a pickler may graft (`hooks.plan`).
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
-from io import SEEK_END, BufferedRandom, BufferedWriter, BytesIO
+from io import SEEK_END, BufferedRandom, BufferedWriter, BytesIO, FileIO
 from itertools import islice
-from operator import length_hint
+from operator import attrgetter, length_hint
 from pickle import EMPTY_DICT, EMPTY_LIST, FRAME, MEMOIZE, PROTO, STOP
 from struct import pack, unpack_from
 from types import BuiltinMethodType
@@ -45,7 +46,18 @@ from .hooks import Plan
 from .lazymemo import AT_ROOT, IN_BATCHES, keep_memo, update_memo
 from .opcodes import BINPUT
 
-__all__ = ["FEWEST", "batches", "calibrate", "dumps", "finished", "is_for_batches", "root", "whole"]
+__all__ = [
+    "FEWEST",
+    "batches",
+    "calibrate",
+    "dumps",
+    "finished",
+    "is_for_batches",
+    "may_write",
+    "restore",
+    "root",
+    "whole",
+]
 
 #: From this many items on a container inside is offered to C, if they are more than the memo's entries, which have to
 #: be copied there and back: an entry costs 0.3 us, an item gains 0.1 to 0.3 us, an offer costs 3 us.
@@ -57,6 +69,8 @@ _FIRST_CHUNK: Final = 10_000
 _CHUNK: Final = 16 << 20
 #: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
 _LARGE_MEMO: Final = 16 << 20
+#: Up to which recursion limit C is not likely to run out of stack before it.
+_DEEP: Final = 10_000
 
 
 def root(pickler: Any, plan: Plan, obj: Any) -> bool:
@@ -128,7 +142,8 @@ def finished(pickler: Any, plan: Plan, grafter: Any, obj: Any) -> bytes | None:
         last = grafter.pieces[-1][: -1 - tail] + STOP
         start = 2 if len(grafter.pieces) == 1 else 0
         if last[start] == FRAME[0]:
-            last = last[: start + 1] + pack("<Q", len(last) - start - 9) + last[start + 9 :]
+            n = len(last) - start - 9
+            last = last[:start] + (FRAME + pack("<Q", n) if n >= 4 else b"") + last[start + 9 :]
         grafter.pieces[-1] = last
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
 
@@ -336,14 +351,40 @@ def _is_usual_framer(pickler: Any, framer: Any) -> bool:
     """Tell whether what C hands over may be written to the file by `framer`, and nobody notices."""
     write_large_bytes = pickler.__dict__.get("_write_large_bytes")
     return (
-        type(framer.file_write) is BuiltinMethodType
-        and issubclass(type(framer.file_write.__self__), (BytesIO, BufferedWriter, BufferedRandom))
+        may_write()
+        and type(framer.file_write) is BuiltinMethodType
+        and _is_usual_file(framer.file_write.__self__)
         and getattr(write_large_bytes, "__func__", None) is _write_large_bytes
         and write_large_bytes.__self__ is framer
     )
 
 
 _write_large_bytes: Final = Framer.write_large_bytes
+_attributes_of_framer = attrgetter(
+    "write",
+    "write_large_bytes",
+    "commit_frame",
+    "start_framing",
+    "end_framing",
+    "_FRAME_SIZE_TARGET",
+    "_FRAME_SIZE_MIN",
+)
+_FRAMER: Final = _attributes_of_framer(Framer)
+
+
+def _is_usual_file(file: Any) -> bool:
+    """Tell whether nobody's code sees how much is written at a time: it is in memory, or goes to a real file."""
+    t = type(file)
+    return issubclass(t, BytesIO) or (issubclass(t, (BufferedWriter, BufferedRandom)) and type(file.raw) is FileIO)
+
+
+def may_write() -> bool:
+    """Tell whether frames are stock's, and whether the C stack has room for as deep a recursion as C tries."""
+    return (
+        _attributes_of_framer(Framer) == _FRAMER
+        and threading.stack_size() == 0
+        and sys.getrecursionlimit() <= _DEEP  # up to 3.11 it limits C too
+    )
 
 
 def _back_off(dump: Any) -> None:
@@ -422,8 +463,9 @@ def _write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: i
     except Exception as exc:
         failed = [exc.with_traceback(None)]  # not to be kept by what its traceback keeps
     else:
-        framer.file_write = file_write
         return True
+    finally:
+        framer.file_write = file_write
 
     def write_again(piece: Any) -> None:
         nonlocal written
@@ -432,9 +474,15 @@ def _write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: i
             framer.file_write = file_write
             raise failed.pop()
 
+    write_again.file_write = file_write  # type: ignore[attr-defined]
     framer.file_write = write_again
     framer.current_frame = frame
     return False
+
+
+def restore(framer: Any) -> None:
+    """Give a framer its file again, if Python has failed before it came to where C failed."""
+    framer.file_write = getattr(framer.file_write, "file_write", framer.file_write)
 
 
 def _splice(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> None:

@@ -135,12 +135,14 @@ class GraftRule(NamedTuple):
         allows: tells whether this pickler may graft now; None if it always may.
         refuses: tells whether instances of a type are not for C; None if no type is refused.
         names: the dicts that have one of them as a key are not for C.
+        compared: gives for a pickler some names, and the lengths of dicts that are not for C if a name is a key of one.
         builtins: what C saves without asking where an old protocol has no opcode for a type, and is not for it.
     """
 
     allows: Callable[[Any], bool] | None = None
     refuses: Callable[[type], bool] | None = None
     names: frozenset[str] = frozenset()
+    compared: Callable[[Any], tuple[tuple[str, ...], frozenset[int]]] | None = None
     builtins: tuple[Any, ...] = ()
 
     def unwanted(self, proto: int) -> frozenset[int]:

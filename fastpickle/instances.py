@@ -26,7 +26,17 @@ from decimal import Decimal
 from types import MemberDescriptorType
 from typing import Any
 
-__all__ = ["ASKED_FOR", "METACLASSES", "NOBODYS", "is_bare", "is_default", "is_plain_class", "names"]
+__all__ = [
+    "ASKED_FOR",
+    "LOOKED_INTO",
+    "METACLASSES",
+    "NOBODYS",
+    "is_bare",
+    "is_default",
+    "is_plain_class",
+    "is_pure",
+    "names",
+]
 
 #: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
 ASKED_FOR = frozenset(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
@@ -55,15 +65,18 @@ _GETATTRIBUTES = {
     if "__getattribute__" in vars(t)
 }
 _namedtuple_getnewargs: Any = vars(collections.namedtuple("_namedtuple_getnewargs", "a"))["__getnewargs__"].__code__
-_dataclass_getstate: Any = getattr(dataclasses, "_dataclass_getstate", None)  # of frozen dataclasses with slots
+_dataclass_getstate: Any = getattr(dataclasses, "_dataclass_getstate", object())  # of frozen dataclasses with slots
 
 
 def _found(t: type, name: str) -> Any:
-    """Return an attribute of a class as it stands there, so that no descriptor is asked; None if there is none."""
+    """Return an attribute of a class as it stands there, so that no descriptor is asked; or `_ABSENT`."""
     for c in t.__mro__:
         if name in vars(c):
             return vars(c)[name]
-    return None
+    return _ABSENT
+
+
+_ABSENT: Any = object()
 
 
 def _functions(t: type) -> tuple[Any, ...]:
@@ -86,11 +99,11 @@ _pickle_complex: Any = copyreg.dispatch_table.get(complex)  # the only entry tha
 _ENUM_REDUCES = {
     id(function)
     for function in (
-        *(getattr(enum, name, None) for name in ("pickle_by_global_name", "pickle_by_enum_name")),
-        *(getattr(enum, name, None) for name in ("_reduce_ex_by_global_name", "_reduce_ex_by_name")),
-        *(_found(c, "__reduce_ex__") for c in (enum.Enum, enum.Flag, enum.IntEnum, enum.IntFlag)),
+        getattr(enum, "pickle_by_enum_name", _ABSENT),  # but none that gives a name, which is for save_global()
+        _found(enum.Enum, "__reduce_ex__"),
+        _found(enum.Flag, "__reduce_ex__"),
     )
-    if function is not None
+    if function is not _ABSENT
 }
 
 
@@ -113,7 +126,9 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     if entry is not None or not is_plain_class(t):
         return None
     if type(t) is enum.EnumMeta:
-        if id(_found(t, "__reduce_ex__")) not in _ENUM_REDUCES or _found(t, "_value_") or _found(t, "_name_"):
+        if id(_found(t, "__reduce_ex__")) not in _ENUM_REDUCES or _found(t, "_value_") is not _found(
+            enum.Enum, "_value_"
+        ):
             return None
     elif not is_default(t):
         return None
@@ -130,9 +145,10 @@ def is_plain_class(t: type) -> bool:
     """Tell whether an attribute that is looked up on an instance of `t` is got in the usual way."""
     return (
         id(_found(t, "__getattribute__")) in _GETATTRIBUTES
-        and _found(t, "__getattr__") is None
+        and _found(t, "__getattr__") is _ABSENT
         and _found(t, "__class__") is _OBJECTS["__class__"]
         and all(type(vars(c).get("__dict__", _DICT)) is type(_DICT) for c in t.__mro__[:-1])
+        and (not t.__dictoffset__ or _found(t, "__dict__") is not _ABSENT)
     )
 
 
@@ -141,7 +157,7 @@ def is_default(t: type) -> bool:
     if (
         _found(t, "__reduce_ex__") is not _OBJECTS["__reduce_ex__"]
         or _found(t, "__reduce__") is not _OBJECTS["__reduce__"]
-        or _found(t, "__getnewargs_ex__") is not None
+        or _found(t, "__getnewargs_ex__") is not _ABSENT
     ):
         return False
     base: Any = None
@@ -154,7 +170,7 @@ def is_default(t: type) -> bool:
     if base is not None and any(_found(t, name) is not _found(base, name) for name in _BASES[base]):
         return False
     getnewargs = _found(t, "__getnewargs__")
-    if getnewargs is not None and (
+    if getnewargs is not _ABSENT and (
         base is not tuple
         or t.__dictoffset__  # C writes no state of one that contains itself, as Python does
         or (
@@ -164,14 +180,18 @@ def is_default(t: type) -> bool:
     ):
         return False
     getstate = _found(t, "__getstate__")
-    if getstate is not None and getstate is _dataclass_getstate:
+    if getstate is _dataclass_getstate:
         fields = _found(t, "__dataclass_fields__")
-        slots = list(fields) if type(fields) is dict else ["?"]
-    elif getstate is _OBJECTS.get("__getstate__"):  # which object has from 3.11 on
+        slots = list(fields) if type(fields) is dict else _UNKNOWN
+    elif getstate is _OBJECTS.get("__getstate__", _ABSENT):  # which object has from 3.11 on
         slots = _slot_names(t)
     else:
         return False
-    return len(slots) < 500 and all(type(_found(t, name)) is MemberDescriptorType for name in slots)
+    return (
+        type(slots) is list
+        and len(slots) < 500
+        and all(type(_found(t, name)) is MemberDescriptorType for name in slots)
+    )
 
 
 def is_bare(t: type) -> bool:
@@ -179,17 +199,34 @@ def is_bare(t: type) -> bool:
     return (
         t not in _STDLIBS
         and type(t) is not enum.EnumMeta
-        and not any(c in _BASES or "__slots__" in vars(c) for c in t.__mro__)
+        and t.__basicsize__ == _Dummy.__basicsize__
+        and not t.__itemsize__
+        and _slot_names(t) == []
+        and not any(c in _BASES for c in t.__mro__)
     )
 
 
+def is_pure(obj: Any, t: type) -> bool:
+    """Tell whether a reduce of an instance of one of `LOOKED_INTO` asks nobody for a hash or a text."""
+    if t is fractions.Fraction:
+        return type(obj._numerator) is int and type(obj._denominator) is int
+    if t is uuid.UUID:
+        return type(obj.int) is int and type(obj.is_safe) is uuid.SafeUUID
+    return _HASHED_BY_C.issuperset(map(id, map(type, obj)))
+
+
+#: Types of the standard library whose objects may hold what is asked for a hash, a text, or whether it is equal.
+LOOKED_INTO = frozenset((fractions.Fraction, uuid.UUID, collections.OrderedDict, collections.Counter))
+_HASHED_BY_C = frozenset(map(id, (str, int, float, bool, bytes, type(None))))
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for the builtin types
+_UNKNOWN: Any = None
 
 
 def _slot_names(t: type) -> Any:
-    """Return the names of the slots that make a state, as the reduce itself finds them."""
+    """Return a list of the names of the slots that make a state, as the reduce itself finds them; or something else."""
+    cached = vars(t).get("__slotnames__", _ABSENT)
+    if cached is not _ABSENT:
+        return cached
     if not any("__slots__" in vars(c) for c in t.__mro__[:-1]):
-        return ()
-    if type(vars(t).get("__slotnames__", [])) is not list:
-        return ("?",)
+        return []
     return copyreg._slotnames(t)  # type: ignore[attr-defined]

@@ -51,6 +51,7 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
     grafter.pickler = grafter.plan = grafter.known = grafter.memo_before = None
     if grafter.table is not None:
         del grafter.dispatch_table, grafter.table
+    grafter.pieces.clear()
     state["_fastpickle_memo"] = memo, grafter
     del state["memo"]
     if not _is_lazy(type(pickler)):

@@ -14,6 +14,7 @@ Not for: deciding what a hook forbids (`hooks`).
 from __future__ import annotations
 
 from pickle import BINFLOAT, BININT, BININT2, BINUNICODE, NONE
+from types import FunctionType
 from typing import Any
 
 from . import graft, hooks
@@ -190,6 +191,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 object.__delattr__(self, "_fastpickle_plan")
                 if has_dump:
                     self.__dict__.pop("_fastpickle_dump", None)
+                    if type(framer.file_write) is FunctionType:
+                        graft.restore(framer)
 
 
 if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it took longer than stock (diary)

@@ -60,6 +60,7 @@ class Quick:
             or hasattr(cls, "reducer_override")
             or hasattr(cls, "__getattr__")
             or not cls.fastpickle_grafts
+            or not graft.may_write()
         ):
             return None
         pickler = self._stand_ins[protocol]

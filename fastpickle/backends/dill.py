@@ -18,7 +18,8 @@ from __future__ import annotations
 import codecs
 import io
 import logging
-from types import FunctionType
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .. import hooks
@@ -87,6 +88,29 @@ def _is_compared(t: type) -> bool:
 
 
 _STDLIBS = ("collections", "datetime", "decimal", "enum", "fractions", "pathlib", "pathlib._local", "uuid")
+
+
+def _compared(pickler: Any) -> tuple[tuple[str, ...], frozenset[int]]:
+    """Return what a dict has to have for dill to ask somebody's `__eq__` for a global of `__main__`.
+
+    Returns:
+        The names, one of which is a key of it, and how long it is.
+    """
+    mains = {id(m): m for m in (getattr(pickler, "_main", _dill._main_module), _dill._main_module)}.values()
+    names = tuple(
+        name
+        for main in mains
+        for name, x in main.__dict__.items()
+        if id(type(x)) not in _HARMLESS and not (type(x) is dict and not x)  # as __annotations__ is
+    )
+    return names, frozenset(len(main.__dict__) for main in mains)
+
+
+#: Types of which nobody's `__eq__` is asked, by id: the hash of a type may be anybody's.
+_HARMLESS = frozenset(
+    map(id, (int, str, float, bool, bytes, type(None), type, ModuleType, FunctionType, BuiltinFunctionType, ModuleSpec,
+             SourceFileLoader))
+)  # fmt: skip
 
 
 def _is_saved_by_name(pickler: Any, t: type) -> bool:
@@ -170,7 +194,11 @@ if _is_known:
     hooks.choosy_saves[_dill_save] = hooks.choosy_saves[Pickler.save] = _is_of_numpy
     hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict
     hooks.graft_rules[dict, _dill.save_module_dict] = hooks.GraftRule(
-        _may_graft, _is_compared, frozenset({"__name__"}), (set, frozenset, bytes, bytearray, codecs.encode)
+        _may_graft,
+        _is_compared,
+        frozenset({"__name__"}),
+        _compared,
+        (set, frozenset, bytes, bytearray, codecs.encode),
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
