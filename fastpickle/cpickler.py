@@ -144,7 +144,9 @@ class Grafter(CPickler or object):  # type: ignore[misc]
             if self.asked > _MANY and self.held.written < MUCH and self.plan.proto >= 4:
                 raise ManyInstances
             hiding = known[key]
-            if (not hiding or hiding.isdisjoint(obj.__dict__)) and (t not in LOOKED_INTO or is_pure(obj, t)):
+            if (not hiding or (type(state := obj.__dict__) is dict and hiding.isdisjoint(state))) and (
+                t not in LOOKED_INTO or is_pure(obj, t)
+            ):
                 return NotImplemented
         elif t is Splice:
             return _begin_prefix(obj)
@@ -208,7 +210,9 @@ def _reduce(t: type, hiding: frozenset[str], proto: int) -> Any:
     if is_looked_into or not is_bare(t):
 
         def looked_at(obj: Any) -> Any:
-            if (not hiding or isdisjoint(obj.__dict__)) and (not is_looked_into or is_pure(obj, t)):
+            if (not hiding or (type(state := obj.__dict__) is dict and isdisjoint(state))) and (
+                not is_looked_into or is_pure(obj, t)
+            ):
                 return reduce(obj)
             raise _Refused
 

@@ -212,7 +212,7 @@ def is_pure(obj: Any, t: type) -> bool:
         return type(obj._numerator) is int and type(obj._denominator) is int
     if t is uuid.UUID:
         return type(obj.int) is int and type(obj.is_safe) is uuid.SafeUUID
-    return _HASHED_BY_C.issuperset(map(id, map(type, obj)))
+    return _HASHED_BY_C.issuperset(map(id, map(type, dict.__iter__(obj))))  # its own __iter__ asks keys for hashes
 
 
 #: Types of the standard library whose objects may hold what is asked for a hash, a text, or whether it is equal.

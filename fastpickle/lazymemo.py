@@ -52,10 +52,30 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
     if grafter.table is not None:
         del grafter.dispatch_table, grafter.table
     grafter.pieces.clear()
-    state["_fastpickle_memo"] = memo, grafter
+    state["_fastpickle_memo"] = _Kept(memo, grafter)
     del state["memo"]
     if not _is_lazy(type(pickler)):
         _fetch_memo(pickler)  # uninstall() was called in the middle of the dump
+
+
+class _Kept:
+    """A memo, and the C pickler that has what belongs into it; copies of a pickler share it, as they share a memo."""
+
+    __slots__ = ("grafter", "memo")
+
+    def __init__(self, memo: dict[int, tuple[int, Any]], grafter: Any = None) -> None:
+        self.memo = memo
+        self.grafter = grafter
+
+    def fetch(self) -> dict[int, tuple[int, Any]]:
+        """Return the memo with everything in it."""
+        if self.grafter is not None:
+            update_memo(self.memo, self.grafter)
+            self.grafter = None
+        return self.memo
+
+    def __reduce__(self) -> Any:
+        return _Kept, (self.fetch(),)
 
 
 #: The picklers whose memo is with C, by id.
@@ -104,10 +124,8 @@ def _fetch_memo(pickler: Any) -> None:
     """Put the memo on the instance, if it is with C."""
     kept = pickler.__dict__.pop("_fastpickle_memo", None)
     if kept is not None:
-        memo, grafter = kept
         if "memo" not in pickler.__dict__:  # nobody has set another one
-            update_memo(memo, grafter)
-            pickler.__dict__["memo"] = memo
+            pickler.__dict__["memo"] = kept.fetch()
         _kept.pop(id(pickler), None)
 
 

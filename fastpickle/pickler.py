@@ -197,6 +197,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
 
 if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it took longer than stock (diary)
     Pickler.save = stock_methods["save"]  # type: ignore[method-assign]
+    del Pickler.memo
 
 hooks.known_saves[Pickler.save] = save_object
 graft.calibrate(Pickler)

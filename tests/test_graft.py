@@ -5,8 +5,11 @@ That the bytes are stock's whatever the object is, the oracle's suites say; here
 
 from __future__ import annotations
 
+import _random
 import collections
+import collections.abc
 import contextlib
+import copy
 import copyreg
 import datetime
 import decimal
@@ -17,7 +20,10 @@ import itertools
 import pathlib
 import pickle
 import random
+import re
+import signal
 import sys
+import threading
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
@@ -204,7 +210,8 @@ def test_offsets_in_the_frame(protocol: int) -> None:
     for offset in OFFSETS:
         filler = [Custom(), b"x" * max(0, offset - 60)] + [None] * min(offset, 60)
         plain = rng.choice(
-            [[*range(60)], ["y" * 400] * 3 + ["z" * 300 + str(i) for i in range(400)], [b"w" * (FRAME - 20), *range(99)],
+            [[*range(60)], ["y" * 400] * 3 + ["z" * 300 + str(i) for i in range(400)],
+             [b"w" * (FRAME - 20), *range(99)],
              dict.fromkeys(range(1001)), tuple(range(50)), {*range(70)}, ["v" * FRAME, *range(60)]]
         )  # fmt: skip
         obj = [*filler, plain, "after", plain, {"a": plain}]
@@ -523,3 +530,220 @@ def test_awkward_lengths_are_probed() -> None:
             differs = pickle.dumps(obj, 4) != stock(obj)
             assert differs == (n % 1000 in awkward_batches.get(t, ()))
     assert sys.version_info < (3, 15) or not awkward_batches
+
+
+# Defects that a review found, each with the least that showed it.
+
+
+class _Bare:
+    def __init__(self) -> None:
+        self.a = 1
+
+
+class _Registered(_Bare):
+    pass
+
+
+class _Str(str):
+    pass
+
+
+class _Hashed:
+    """Counts how often it is asked for its hash."""
+
+    asked = 0
+
+    def __hash__(self) -> int:
+        type(self).asked += 1
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def test_class_that_is_known_already_pays_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many instances, whose class is in the memo or has an extension code, beside a class that C is not asked about."""
+    calls: list[Any] = []
+    monkeypatch.setitem(copyreg.dispatch_table, type(collections.abc.Sized), lambda c: (calls.append(c), (str, ()))[1])
+    many = [_Bare() for _ in range(60)]
+    for obj in (
+        [_Bare(), [*many, collections.abc.Sized]],
+        [_Bare(), (*many, collections.abc.Sized)],
+        [*many, collections.abc.Sized],
+        [_Bare, [*many, collections.abc.Sized]],
+    ):
+        check(STOCK, OURS, lambda run, obj=obj: run.pickler.dump(obj), protocols=(4, 5))
+        for protocol in (4, 5):
+            assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
+
+
+def test_extension_code() -> None:
+    """A class with a code is no global in the pickle."""
+    copyreg.add_extension(__name__, "_Registered", 200)
+    try:
+        obj = [*(_Registered() for _ in range(60)), objects.function, _Bare]
+        check(STOCK, OURS, lambda run: run.pickler.dump(obj))
+    finally:
+        copyreg.remove_extension(__name__, "_Registered", 200)
+
+
+@pytest.mark.parametrize("t", [dict, set])
+def test_last_frame_that_is_none(t: type) -> None:
+    """A container of 1000, the last item of which stands outside frames, leaves less than four bytes for the last."""
+    for size in (FRAME - 1, FRAME, FRAME + 1):
+        obj = t.fromkeys(range(999)) if t is dict else {*range(999)}  # type: ignore[attr-defined]
+        last = bytes(size)
+        if t is dict:
+            obj["last"] = last
+        else:
+            obj.add(last)
+        for protocol in ALL:
+            assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
+            assert fastpickle.dumps([Custom(), obj, "after"], protocol) == stock([Custom(), obj, "after"], protocol)
+
+
+@pytest.mark.parametrize("many", [0, 60])
+def test_what_object_refuses(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instances that object.__reduce_ex__ refuses, or asks for more than their __dict__."""
+    members: list[tuple[tuple[type, ...], dict[str, Any]]] = [
+        ((_random.Random,), {}),
+        ((_Bare,), {"__getnewargs__": None}),
+        ((_Bare,), {"__getnewargs_ex__": None}),
+        ((_Bare,), {"__getstate__": None}),
+        ((_Bare,), {"__getattr__": None}),
+        ((_Bare,), {"__slotnames__": None}),
+        ((_Bare,), {"__slotnames__": ["b"], "b": 5}),
+        ((_Bare,), {"__slotnames__": ("b",)}),
+    ]
+    for i, (bases, attributes) in enumerate(members):
+        cls = type(f"Refused{i}", bases, {**attributes, "__module__": __name__})
+        monkeypatch.setitem(globals(), cls.__name__, cls)
+        one = cls()
+        one.a = 1
+        check(
+            STOCK, OURS, lambda run, one=one: run.pickler.dump([*(_Bare() for _ in range(many)), one]), protocols=(2, 4)
+        )
+
+
+def test_name_that_is_no_plain_string(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stock saves a name of a class of its own as what it is."""
+
+    def named() -> None:
+        pass
+
+    monkeypatch.setitem(globals(), "named", named)
+    named.__qualname__ = _Str("named")  # type: ignore[assignment]
+    for obj in (named, [named] * 3):
+        with contextlib.suppress(Exception):
+            check(STOCK, OURS, lambda run, obj=obj: run.pickler.dump(obj))
+            assert fastpickle.dumps(obj, 4) == stock(obj)
+
+
+def test_framer_that_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames of another size are cut where they are to be."""
+    monkeypatch.setattr(pickle._Framer, "_FRAME_SIZE_TARGET", 500)  # type: ignore[attr-defined]
+    obj = [[str(i) for i in range(500)], [*range(3000)]]
+    assert fastpickle.dumps(obj, 4) == stock(obj)
+
+
+def test_save_global_is_called_for_names() -> None:
+    """Also for those that a reduce gives, as some enums do."""
+
+    def saves_global(base: Any, run: Run) -> Any:
+        class Saving(base):  # type: ignore[misc]
+            def save_global(self, obj: Any, name: Any = None) -> None:
+                run.calls.append(("save_global", str(obj), str(name)))
+                super().save_global(obj, name)
+
+        return Saving
+
+    obj = [signal.SIGINT, objects.Colour.RED, objects.IntColour.ONE, re.IGNORECASE, [signal.SIGTERM] * 60]
+    check(STOCK, OURS, lambda run: run.pickler.dump(obj), cls=saves_global)
+
+
+def test_keys_are_not_hashed_twice() -> None:
+    """An OrderedDict asks its keys when it is reduced, a Counter perhaps."""
+
+    def steps(run: Run) -> None:
+        key = _Hashed()
+        obj = [collections.OrderedDict({key: 1}), collections.Counter({key: 1}), Custom()]
+        _Hashed.asked = 0
+        run.pickler.dump(obj)
+        run.calls.append(("hashed", _Hashed.asked))
+
+    check(STOCK, OURS, steps, protocols=(2, 4, 5))
+
+
+def test_dispatch_table_of_somebodys_maps() -> None:
+    """A ChainMap may be of anything."""
+
+    class Map(collections.UserDict):  # type: ignore[type-arg]
+        asked = 0
+
+        def __contains__(self, key: object) -> bool:
+            type(self).asked += 1
+            return False
+
+        def __getitem__(self, key: object) -> Any:
+            type(self).asked += 1
+            raise KeyError(key)
+
+    def steps(run: Run) -> None:
+        Map.asked = 0
+        run.pickler.dispatch_table = collections.ChainMap(Map(), copyreg.dispatch_table)  # type: ignore[arg-type]
+        run.pickler.dump([objects.Plain(a=i) for i in range(30)])
+        run.calls.append(("asked", Map.asked))
+
+    check(STOCK, OURS, steps, protocols=(2, 4))
+
+
+def test_deep_structures_are_left_to_python() -> None:
+    """C would run out of stack where Python does not, if it may go deeper than usual."""
+    limit = sys.getrecursionlimit()
+    assert graft.may_write()
+    try:
+        sys.setrecursionlimit(100_000)
+        assert not graft.may_write()
+        sys.setrecursionlimit(limit)
+        threading.stack_size(256 << 10)
+        assert not graft.may_write()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(0)
+
+
+def test_written_bytes_are_not_kept() -> None:
+    """A memo that is left with C does not hold the pickle too."""
+    pickler = fastpickle.Pickler(io.BytesIO(), 4)
+    pickler.dump([str(i) for i in range(5000)])
+    assert not vars(pickler)["_fastpickle_memo"].grafter.pieces
+
+
+def test_copy_of_a_pickler() -> None:
+    """It shares the memo with the pickler, or has one of its own, as in stock."""
+    for cls in (fastpickle.Pickler, _Stock):
+        pickler = cls(io.BytesIO(), 4)
+        pickler.dump([str(i) for i in range(5000)])
+        for duplicate in (copy.copy(pickler), copy.deepcopy(pickler), pickle.loads(pickle.dumps(pickler))):
+            assert len(duplicate.memo) == 5001
+        shared = copy.copy(pickler)
+        pickler.clear_memo()
+        assert shared.memo == {}
+
+
+def test_file_that_fails(tmp_path: pathlib.Path) -> None:
+    """A full disk is reported as by stock, the memo is what stock has by then, and the pickler works on."""
+
+    def steps(run: Run) -> None:
+        with open("/dev/full", "wb", buffering=4096) as full, contextlib.suppress(OSError):
+            pickler = run.implementation.base(full, 4)
+            run.pickler = pickler
+            try:
+                pickler.dump([1, [["text" * 9 + str(i)] * 2 for i in range(9000)], 2])
+            except OSError as exc:
+                run.calls.append(("failed", str(exc), *getattr(exc, "__notes__", ())))
+            run.calls.append(("memo", len(pickler.memo), type(pickler.framer.file_write).__name__))
+
+    if not pathlib.Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    check(STOCK, OURS, steps, protocols=(4,))
