@@ -5,10 +5,11 @@
 
 An ablation is an edit of the text of the package's own modules. Both sides are private copies of the
 package under names of their own, so the one that is imported stays as it is; both are the pure engine,
-without grafts. An edit that finds nothing is an error of this file. How times are taken is said in ``series.py``; here the rounds of a row
-come from three processes, since one can be off as a whole: because it chose the length of its samples
-while the machine was busy, or because a class was changed too often in it (CPython 3.13 stops caching
-the attributes of a class that was changed about a thousand times, and each ``patched()`` changes one).
+without grafts. An edit that finds nothing is an error of this file. How times are taken is said in
+``series.py``; here the rounds of a row come from three processes, since one can be off as a whole:
+because it chose the length of its samples while the machine was busy, or because a class was changed
+too often in it (CPython 3.13 stops caching the attributes of a class that was changed about a thousand
+times, and each ``patched()`` changes one).
 
 Most ablations take away something that is there; the ratio is the time without it / the time with
 it. Some put something in that was rejected, or is forbidden; there, *with* is with that. Above 1 the
