@@ -27,19 +27,19 @@ contains.
 The C pickler (`graft`) stands for all of a pickler's savers at once, so a plan allows grafts, by its `graft_rule`, only
 if all dispatch entries of its types are stock's, or a library's that tells a rule.  What else forbids them:
 
-| what                                           | forbids                            | test_graft.py                            |
-|------------------------------------------------|------------------------------------|------------------------------------------|
-| `FASTPICKLE_PURE=1`, no `_pickle`, PyPy        | every graft                        | test_switched_off_by_the_environment     |
-| `fastpickle_grafts = False`, class or instance | every graft                        | test_switched_off                        |
-| a row of the table above                       | every graft: C asks nobody         | test_overridden_method                   |
-| entry of a type that C does not ask about      | every graft                        | test_dispatch_entry                      |
-| `dispatch`, `dispatch_table`, copyreg          | objects of that type               | test_entry_of_a_type_that_c_asks_about   |
-| `save_global`, `__import__` replaced           | classes, functions, what names one | test_save_global_is_called_for_names     |
-| a class with a reduce, slots ... of its own    | its instances                      | test_custom_code_runs_once               |
-| a file neither in memory nor a real one        | every graft: it sees other writes  | test_file_of_ones_own                    |
-| `_Framer` changed                              | every graft                        | test_framer_that_was_changed             |
-| a memo that memoize() has not made             | every graft: C keeps it otherwise  | (`test_pickler`: "a memo with gaps" ...) |
-| a recursion limit above 10,000, a small stack  | every graft: C needs the stack     | test_deep_structures_are_left_to_python  |
+| what                                           | forbids                            | test_graft.py                  |
+|------------------------------------------------|------------------------------------|--------------------------------|
+| FASTPICKLE_PURE=1, no `_pickle`, PyPy          | every graft                        | test_switched_off_by_...       |
+| `fastpickle_grafts = False`, class or instance | every graft                        | test_switched_off              |
+| a row of the table above                       | every graft: C asks nobody         | test_overridden_method         |
+| entry of a type that C does not ask about      | every graft                        | test_dispatch_entry            |
+| `dispatch`, `dispatch_table`, copyreg          | objects of that type               | test_entry_of_a_type_...       |
+| `save_global`, `__import__` replaced           | classes, functions, what names one | test_save_global_...           |
+| a class with a reduce, slots ... of its own    | its instances                      | test_custom_code_runs_once     |
+| a file neither in memory nor a real one        | every graft: it sees other writes  | test_file_of_ones_own          |
+| `_Framer` changed                              | every graft                        | test_framer_that_was_changed   |
+| a memo that memoize() has not made             | every graft: C keeps it otherwise  | test_pickler: a memo with gaps |
+| a recursion limit above 10,000, a small stack  | every graft: C needs the stack     | test_deep_structures_...       |
 
 Not for: saving anything, and not for knowing libraries: those tell about themselves (`backends`) through
 `known_saves` and `known_entries`.
