@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from pickle import MEMOIZE, STACK_GLOBAL
+from pickle import FRAME, MEMOIZE, PROTO, STACK_GLOBAL
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from ._stdlib import CPickler, StockPickler, awkward_batches, awkward_escapes
-from .cpickler import METACLASS_IDS, Grafter, Held, is_by_name
+from .cpickler import LARGE, METACLASS_IDS, Grafter, Held, is_by_name
 from .hooks import Plan
 
 __all__ = ["BATCHSIZE", "boundaries", "empty_batch", "is_awkward_length", "is_ours", "own_batches"]
@@ -37,42 +37,51 @@ def is_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any = None, batches: in
     """
     pieces = grafter.pieces
     rule = plan.graft_rule
-    if plan.proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, pieces)):
+    proto = plan.proto
+    if proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, pieces)):
         return False
     n = grafter.held.written
-    has_batches = n >= BATCHSIZE and plan.proto > 0 and bool(awkward_batches)
+    if proto >= 4 and len(pieces) > 1:  # a large bytes or str is no opcode
+        pieces = [p for p in pieces if p[0] == FRAME[0] or p[0] == PROTO[0] or len(p) < len(LARGE)]
+    lengths: frozenset[int] = frozenset()
+    must_fetch = False
+    if rule.compared is not None:
+        names, lengths = rule.compared(pickler, n)
+        must_fetch = len(names) > _FEW_NAMES or any(name.encode() in piece for name in names for piece in pieces)
     table = grafter.table
     if table is not None:
         expected = sum(id(t) not in pickler.memo for t in islice(table, table.counted, None))
         table.counted = len(table)
         if not table.is_sure or sum(piece.count(_NEW_GLOBAL) for piece in pieces) != expected:
             table.is_sure = False  # C may have written a class already when its first instance comes
-            return _is_ours_by_memo(pickler, plan, grafter, obj)
-    if rule.compared is not None:
-        names, lengths = rule.compared(pickler)
-        if len(names) > _FEW_NAMES or any(name.encode() in piece for name in names for piece in pieces):
-            return _is_ours_by_memo(pickler, plan, grafter, obj, lengths)
-    if not has_batches and not rule.names:
-        return True
-    # Whichever is cheaper: a look at each item of one container, 10 ns; at each entry of the memo, about 170 ns, of
-    # which we know how many bytes its table has; or at each byte, for each thing to look for 0.4 ns.
-    if obj is not None and len(obj) * 30 < n and _is_flat(plan, obj):
-        return not rule.names or type(obj) is not dict or rule.names.isdisjoint(obj)
-    texts = rule.texts(plan.proto)
-    if (grafter.__sizeof__() - _SIZE) * 10 < n * (has_batches + len(texts)):
-        return _is_ours_by_memo(pickler, plan, grafter, obj)
+            must_fetch = True
+    has_batches = n >= BATCHSIZE and proto > 0 and bool(awkward_batches)
+    texts = rule.texts[proto]
+    if not must_fetch:
+        if not has_batches and not texts:
+            return True
+        if n >= BATCHSIZE:
+            # Whichever is cheaper: a look at each item of one container, 10 ns; at each entry of the memo, 170 ns, of
+            # which we know how many bytes its table has; or at each byte, for each thing to look for 0.4 ns.
+            if obj is not None and len(obj) * 30 < n and _is_flat(plan, obj):
+                return not rule.names or type(obj) is not dict or rule.names.isdisjoint(obj)
+            must_fetch = (grafter.__sizeof__() - _SIZE) * 10 < n * (has_batches + len(texts))
+    if must_fetch:
+        return _is_ours_by_memo(pickler, plan, grafter, obj, lengths)
     return not any(text in piece for text in texts for piece in pieces) and (
-        not has_batches or sum(map(_count_marks, pieces)) == batches or _is_ours_by_memo(pickler, plan, grafter, obj)
+        not has_batches
+        or sum(map(_count_marks, pieces)) == batches
+        or _is_ours_by_memo(pickler, plan, grafter, obj, lengths)
     )
 
 
-def _is_ours_by_memo(pickler: Any, plan: Plan, grafter: Any, obj: Any, lengths: frozenset[int] = frozenset()) -> bool:
+def _is_ours_by_memo(pickler: Any, plan: Plan, grafter: Any, obj: Any, lengths: frozenset[int]) -> bool:
     """Tell the same from what C has memoized: each str, class, list, dict and set that it wrote, and those before.
 
     Of those before, a list or dict that Python has ended as it should be is taken for one of C's: it is rare.
     """
     names = plan.graft_rule.names
-    unwanted = plan.graft_rule.unwanted(plan.proto)
+    unwanted = plan.graft_rule.unwanted[plan.proto]
     is_unasked = grafter.table is not None
     entries = grafter.entries = grafter.memo.copy()
     for _, x in entries.values():

@@ -51,7 +51,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
 from types import BuiltinMethodType, NoneType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ._stdlib import NO_VALUE, CPickler, Framer, StockPickler, stock_methods
 
@@ -145,33 +145,41 @@ known_entries: Final[dict[tuple[type, Any], Saver]] = {}
 known_tables: Final[set[type]] = {dict}
 
 
-class GraftRule(NamedTuple):
+class GraftRule:
     """What has to be asked where the C pickler writes in the place of dispatch entries.
 
-    Attributes:
+    Args:
         allows: tells whether this pickler may graft now; None if it always may.
         refuses: tells whether instances of a type are not for C; None if no type is refused.
         names: the dicts that have one of them as a key are not for C.
-        compared: gives for a pickler some names, and the lengths of dicts that are not for C if a name is a key of one.
+        compared: gives for a pickler some names, and the lengths of dicts that are not for C if a name is a key of one;
+            no names, if none of these dicts is written in the given number of bytes.
         builtins: what C saves without asking where an old protocol has no opcode for a type, and is not for it.
+
+    Attributes:
+        texts: by protocol, what is found in a pickle that has one of the names or builtins in it.
+        unwanted: by protocol, the ids of the builtins that C may have saved.
     """
 
-    allows: Callable[[Any], bool] | None = None
-    refuses: Callable[[type], bool] | None = None
-    names: frozenset[str] = frozenset()
-    compared: Callable[[Any], tuple[tuple[str, ...], frozenset[int]]] | None = None
-    builtins: tuple[Any, ...] = ()
+    __slots__ = ("allows", "builtins", "compared", "names", "refuses", "texts", "unwanted")
 
-    def unwanted(self, proto: int) -> frozenset[int]:
-        """Return the ids of the `builtins`, if C may have saved them."""
-        return frozenset(map(id, self.builtins)) if self.builtins and proto < 5 else frozenset()
-
-    def texts(self, proto: int) -> tuple[bytes, ...]:
-        """Return what is found in a pickle that has one of the names or builtins in it."""
-        return (
-            *(name.encode() for name in self.names),
-            *((b"builtin", b"_codecs") if self.builtins and proto < 5 else ()),
-        )
+    def __init__(
+        self,
+        allows: Callable[[Any], bool] | None = None,
+        refuses: Callable[[type], bool] | None = None,
+        names: frozenset[str] = frozenset(),
+        compared: Callable[[Any, int], tuple[tuple[str, ...], frozenset[int]]] | None = None,
+        builtins: tuple[Any, ...] = (),
+    ) -> None:
+        self.allows = allows
+        self.refuses = refuses
+        self.names = names
+        self.compared = compared
+        self.builtins = builtins
+        old = (b"builtin", b"_codecs") if builtins else ()
+        new = tuple(name.encode() for name in names)
+        self.texts = [(*new, *old)] * 5 + [new]
+        self.unwanted = [frozenset(map(id, builtins))] * 5 + [frozenset()]
 
 
 #: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.

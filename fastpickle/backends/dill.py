@@ -90,12 +90,19 @@ def _is_compared(t: type) -> bool:
 _STDLIBS = ("collections", "datetime", "decimal", "enum", "fractions", "pathlib", "pathlib._local", "uuid")
 
 
-def _compared(pickler: Any) -> tuple[tuple[str, ...], frozenset[int]]:
+def _compared(pickler: Any, n: int) -> tuple[tuple[str, ...], frozenset[int]]:
     """Return what a dict has to have for dill to ask somebody's `__eq__` for a global of `__main__`.
 
+    Args:
+        pickler: whose main module counts, beside dill's.
+        n: of how many bytes the pickle is.
+
     Returns:
-        The names, one of which is a key of it, and how long it is.
+        The names, one of which is a key of it, and how long it is; no names if it takes more bytes than there are.
     """
+    main = _dill._main_module
+    if getattr(pickler, "_main", main) is main and n < 3 * len(main.__dict__) - 4:  # but for None, True, False and ()
+        return (), frozenset()  # a key takes two bytes, and a value one
     mains = {id(m): m for m in (getattr(pickler, "_main", _dill._main_module), _dill._main_module)}.values()
     names = tuple(
         name
