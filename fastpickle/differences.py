@@ -12,7 +12,8 @@ Not for: objects that C cannot reduce as Python does; those it never meets (`cpi
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import compress, islice
+from operator import itemgetter
 from pickle import FRAME, MEMOIZE, PROTO, STACK_GLOBAL
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
@@ -82,37 +83,43 @@ def _is_ours_by_memo(pickler: Any, plan: Plan, grafter: Any, obj: Any, lengths: 
     """
     names = plan.graft_rule.names
     unwanted = plan.graft_rule.unwanted[plan.proto]
-    is_unasked = grafter.table is not None
-    entries = grafter.entries = grafter.memo.copy()
-    for _, x in entries.values():
+    grafter.entries = grafter.memo.copy()
+    objs = [*map(itemgetter(1), grafter.entries.values())]
+    types = [*map(id, map(type, objs))]  # by id: the hash of a type may be anybody's
+    for x in compress(objs, map(_BATCHED.__contains__, types)):
         t = type(x)
-        if t is str:
-            if x in names:
-                return False
-        elif t is list or t is dict or t is set:
-            if x is not obj and plan.proto and is_awkward_length(x, t):
-                return False
-            if t is dict and len(x) in lengths:
-                return False
-        elif id(x) in unwanted or (
-            is_unasked
-            and (t is FunctionType or t is BuiltinFunctionType or id(t) in METACLASS_IDS)
-            and not is_by_name(pickler, x, t)
-        ):
+        if x is not obj and plan.proto and is_awkward_length(x, t):
             return False
-    return True
+        if t is dict and len(x) in lengths:
+            return False
+    if names and not names.isdisjoint(compress(objs, map(id(str).__eq__, types))):
+        return False
+    if unwanted and not unwanted.isdisjoint(map(id, objs)):
+        return False
+    return grafter.table is None or all(
+        is_by_name(pickler, x, type(x)) for x in compress(objs, map(_BY_NAME.__contains__, types))
+    )
+
+
+_BATCHED: Final = frozenset(map(id, (list, dict, set)))
+_BY_NAME: Final = METACLASS_IDS | frozenset(map(id, (FunctionType, BuiltinFunctionType)))
 
 
 def _is_flat(plan: Plan, obj: Any) -> bool:
     """Tell whether a container has only items that are no containers; all types in it are known to be harmless."""
-    leaves = _LEAVES if plan.proto >= 5 else _LEAVES_OF_OLD
+    leaves = _LEAVES[plan.proto]
     return leaves.issuperset(map(type, obj)) and (type(obj) is not dict or leaves.issuperset(map(type, obj.values())))
 
 
 #: For so many names it is worth while to look for them in what was written, before the memo is fetched.
 _FEW_NAMES: Final = 3
-_LEAVES_OF_OLD: Final = frozenset((type(None), bool, int, float, str))
-_LEAVES: Final = _LEAVES_OF_OLD | {bytes, bytearray}
+#: By protocol: what C saves by one opcode.
+_LEAVES: Final = [
+    frozenset(
+        (type(None), bool, int, float, str, *((bytes,) if proto >= 3 else ()), *((bytearray,) if proto >= 5 else ()))
+    )
+    for proto in range(6)
+]
 _SIZE: Final = Grafter(Held()).__sizeof__() if CPickler is not None else 0
 #: Finds where a batch may follow another: it may be a part of a str or a number as well.
 #: What C writes for a function or class that it has not written before, from protocol 4 on.

@@ -37,7 +37,8 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
     """Leave the memo with C, if nobody has hold of ours."""
     state = pickler.__dict__
     references = sys.getrefcount(memo)
-    if grafter.entries is not None or references > _references.setdefault(where, references):
+    grafter.entries = None
+    if references > _references.setdefault(where, references):
         update_memo(memo, grafter)
         return
     if not _is_lazy(type(pickler)):

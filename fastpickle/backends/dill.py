@@ -104,15 +104,26 @@ def _compared(pickler: Any, n: int) -> tuple[tuple[str, ...], frozenset[int]]:
     if getattr(pickler, "_main", main) is main and n < 3 * len(main.__dict__) - 4:  # but for None, True, False and ()
         return (), frozenset()  # a key takes two bytes, and a value one
     mains = {id(m): m for m in (getattr(pickler, "_main", _dill._main_module), _dill._main_module)}.values()
-    names = tuple(
-        name
-        for main in mains
-        for name, x in main.__dict__.items()
-        if id(type(x)) not in _HARMLESS and not (type(x) is dict and not x)  # as __annotations__ is
-    )
+    names = tuple(name for main in mains for name, x in main.__dict__.items() if not _is_harmless(x))
     return names, frozenset(len(main.__dict__) for main in mains)
 
 
+def _is_harmless(x: Any) -> bool:
+    """Tell whether nobody's `__eq__` is asked to compare an object with another one."""
+    t = type(x)
+    if id(t) in _HARMLESS:
+        return True
+    if t is dict or t is list or t is tuple or t is set:
+        values = x.values() if t is dict else x
+        return len(x) <= _FEW and _HARMLESS.issuperset(map(id, map(type, values)))
+    for c in type.mro(t):
+        if "__eq__" in vars(c):
+            return c is object
+    return False
+
+
+#: So many items are worth a look.
+_FEW = 50
 #: Types of which nobody's `__eq__` is asked, by id: the hash of a type may be anybody's.
 _HARMLESS = frozenset(
     map(id, (int, str, float, bool, bytes, type(None), type, ModuleType, FunctionType, BuiltinFunctionType, ModuleSpec,
