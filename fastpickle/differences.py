@@ -77,14 +77,13 @@ def is_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any = None, batches: in
 
 
 def _is_ours_by_memo(pickler: Any, plan: Plan, grafter: Any, obj: Any, lengths: frozenset[int]) -> bool:
-    """Tell the same from what C has memoized: each str, class, list, dict and set that it wrote, and those before.
-
-    Of those before, a list or dict that Python has ended as it should be is taken for one of C's: it is rare.
-    """
+    """Tell the same from what C has memoized: each str, class, function, list, dict and set that it wrote."""
     names = plan.graft_rule.names
     unwanted = plan.graft_rule.unwanted[plan.proto]
     grafter.entries = grafter.memo.copy()
-    objs = [*map(itemgetter(1), grafter.entries.values())]
+    before = len(pickler.memo)
+    entries = grafter.entries.values()
+    objs = [x for i, x in entries if i >= before] if before else [*map(itemgetter(1), entries)]
     types = [*map(id, map(type, objs))]  # by id: the hash of a type may be anybody's
     for x in compress(objs, map(_BATCHED.__contains__, types)):
         t = type(x)

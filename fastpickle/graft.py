@@ -68,6 +68,8 @@ _SMALL: Final = 12
 _FEW_BYTES: Final = 1024
 #: How many items of a list or dict C is given at first; then as many as give about so many bytes.
 _FIRST_CHUNK: Final = 10_000
+#: Longer ones are not tried whole: much of it might be given up.
+_LONG: Final = 1_000_000
 _CHUNK: Final = 16 << 20
 #: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
 _LARGE_MEMO: Final = 16 << 20
@@ -312,11 +314,11 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     Returns:
         Whether it is written; if not, nothing is.
     """
-    if not _may_offer(pickler, plan, n):
+    dump = pickler._fastpickle_dump
+    if dump.root is obj or not _may_offer(pickler, plan, n):  # as a root it was refused already
         return False
     framer = pickler.framer
     memo = pickler.memo
-    dump = pickler._fastpickle_dump
     args = _padding(framer, plan)
     if args is not None:
         grafter = written_by(pickler, plan, memo, dump.known, lambda grafter: Splice(grafter, args, state=obj))
@@ -330,7 +332,8 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
             dump.penalty = 0
             return True
         hooks.doubt(pickler)  # a type's __hash__ may have run, or a module been imported
-    _back_off(dump)
+    if n < 2 * BATCHSIZE:  # if it has more, `batches` is next
+        _back_off(dump)
     return False
 
 
@@ -403,9 +406,7 @@ def _is_exact(t: type) -> bool:
 
 def is_for_batches(obj: Any, t: type) -> bool:
     """Tell whether a list or dict is too long to be tried whole, or C ends it with a batch of one item."""
-    return (t is list or t is dict) and (
-        len(obj) > _FIRST_CHUNK or (len(obj) % BATCHSIZE == 1 and is_awkward_length(obj, t))
-    )
+    return (t is list or t is dict) and (len(obj) > _LONG or (len(obj) % BATCHSIZE == 1 and is_awkward_length(obj, t)))
 
 
 def calibrate(cls: Any) -> None:

@@ -206,6 +206,12 @@ def _long(proto: int, x: int) -> bytes:
 
 
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
+    if len(obj) >= FEWEST and plan.graft_rule is not None and not graft.is_for_batches(obj, list):
+        if graft.whole(pickler, plan, obj, len(obj)):
+            return
+        if not holds(pickler, plan):
+            plan.save(pickler, obj)
+            return
     memo = pickler.memo
     i = len(memo)
     opening = _EMPTY_LIST if plan.proto >= 4 else EMPTY_LIST + put(plan.proto, i)
@@ -226,7 +232,10 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     else:
         write(opening)
         memo[id(obj)] = i, obj
-        if plan.graft_rule is None or not (done := graft.batches(pickler, plan, obj)):
+        done = 0
+        if plan.graft_rule is not None and (n >= 2 * _BATCHSIZE or graft.is_for_batches(obj, list)):
+            done = graft.batches(pickler, plan, obj)
+        if not done:
             append_batches(pickler, plan, iter(obj), obj, write)
         elif done < n:
             append_batches(pickler, plan, islice(obj, done, None), obj, pickler.framer.write, done)

@@ -19,6 +19,7 @@ import codecs
 import io
 import logging
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from itertools import compress
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -104,8 +105,12 @@ def _compared(pickler: Any, n: int) -> tuple[tuple[str, ...], frozenset[int]]:
     if getattr(pickler, "_main", main) is main and n < 3 * len(main.__dict__) - 4:  # but for None, True, False and ()
         return (), frozenset()  # a key takes two bytes, and a value one
     mains = {id(m): m for m in (getattr(pickler, "_main", _dill._main_module), _dill._main_module)}.values()
-    names = tuple(name for main in mains for name, x in main.__dict__.items() if not _is_harmless(x))
-    return names, frozenset(len(main.__dict__) for main in mains)
+    names: list[str] = []
+    for main in mains:
+        types = map(id, map(type, main.__dict__.values()))
+        others = compress(main.__dict__.items(), map(_HARMLESS.isdisjoint, zip(types)))  # tuples of one
+        names += [name for name, x in others if not _is_harmless(x)]
+    return tuple(names), frozenset(len(main.__dict__) for main in mains)
 
 
 def _is_harmless(x: Any) -> bool:
