@@ -1,7 +1,8 @@
 """`Pickler`: the stock pure-Python pickler, with plain data written by one loop instead of a call per object and hook.
 
     save(obj) --- plan: hooks.plan(self), once a dump
-              --+-- the type is in the plan:  its saver (`plain`)
+              --+-- the root of a dump:         the C pickler, if it can write all of it (`graft`)
+                +-- the type is in the plan:  its saver (`plain`)
                 +-- a plan without the type:  save_object (`reduce`), whose parts are saved in the same ways
                 +-- PLAIN:                    stock's save(), hook by hook, with the atoms sooner
 

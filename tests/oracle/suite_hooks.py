@@ -22,6 +22,17 @@ from .suite_values import Suite
 _MIXTURE = ("nested", "shared", "cyclic tuples", "recursive arguments", "instances", "reduces", "names", "subclasses")
 
 
+#: Endless where nothing is memoized: stock raises RecursionError, after which nothing is compared.
+_ENDLESS = frozenset(
+    name for name in samples.SAMPLES if name.startswith(("cyclic", "recursive", "by default", "reduces"))
+)
+
+
+def is_left_out(hook: str, name: str) -> bool:
+    """Tell whether a sample shows nothing with a hook: on PyPy the end of the stack is where the JIT has put it."""
+    return PYPY and hook.startswith("fast") and name in _ENDLESS
+
+
 def mixture() -> Any:
     """One object with a bit of everything."""
     return [samples.SAMPLES[name]() for name in _MIXTURE]
@@ -45,12 +56,15 @@ class HookSuite(Suite):
     def test_subclass(self, hook: str) -> None:
         """A subclass that overrides something."""
         for name, make in samples.SAMPLES.items():
-            self.check_made(make, cls=hooked.SUBCLASSES[hook], protocols=self.some(hook, name), case=name)
+            if not is_left_out(hook, name):
+                self.check_made(make, cls=hooked.SUBCLASSES[hook], protocols=self.some(hook, name), case=name)
 
     @pytest.mark.parametrize("hook", hooked.ON_INSTANCE)
     def test_instance(self, hook: str) -> None:
         """Something is set on the instance before the dump."""
         for name, make in samples.SAMPLES.items():
+            if is_left_out(hook, name):
+                continue
 
             def steps(run: Run) -> None:
                 hooked.ON_INSTANCE[hook](run, run.pickler)
