@@ -28,7 +28,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import CPickler, stock_methods
+from ._stdlib import NO_VALUE, CPickler, entry_of, stock_methods
 from .hooks import Plan
 from .instances import LOOKED_INTO, METACLASSES, is_bare, is_pure, names
 
@@ -240,8 +240,10 @@ def _hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
         or (plan.graft_rule.refuses is not None and plan.graft_rule.refuses(t))
     ):
         return None
-    entry = copyreg.dispatch_table.get(t)
-    return names(t, entry) if _reduce_entry(pickler, t) is entry else None
+    entry = entry_of(copyreg.dispatch_table, t)
+    if _reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
+        return None
+    return names(t, None if entry is NO_VALUE else entry)
 
 
 def _reduce_entry(pickler: Any, t: type) -> Any:
@@ -251,7 +253,7 @@ def _reduce_entry(pickler: Any, t: type) -> Any:
     table = pickler.__dict__.get("dispatch_table", copyreg.dispatch_table)
     if type(table) is not dict and (type(table) is not ChainMap or any(type(m) is not dict for m in table.maps)):
         return _ANYBODYS
-    return table.get(t)
+    return entry_of(table, t)
 
 
 _ANYBODYS: Any = object()
@@ -261,7 +263,7 @@ def is_by_name(pickler: Any, obj: Any, t: type) -> bool:
     """Tell whether C may save a class or a function by its name, which is found without importing anything."""
     entry = pickler.dispatch.get(t)
     if entry is None:
-        if t is FunctionType or t is type or _reduce_entry(pickler, t) is not None or t in copyreg.dispatch_table:
+        if t is FunctionType or t is type or _reduce_entry(pickler, t) is not NO_VALUE or t in copyreg.dispatch_table:
             return False
         if t is BuiltinFunctionType and type(obj.__self__) is not ModuleType:  # a method
             return False

@@ -746,3 +746,18 @@ def test_file_that_fails(tmp_path: pathlib.Path) -> None:
     if not pathlib.Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")
     check(STOCK, OURS, steps, protocols=(4,))
+
+
+@pytest.mark.parametrize("t", [objects.Plain, objects.Data, complex, type(collections.abc.Sized)])
+def test_entry_that_is_none(t: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 3.13 on None in a dispatch_table is an entry, and no function; before it is none."""
+    values = {objects.Plain: objects.Plain(a=1), objects.Data: objects.Data(1), complex: 1j}
+    for many in (1, 60):
+        obj = [*(objects.Plain(a=i) for i in range(many)), values.get(t, collections.abc.Sized)]
+        for table in ({t: None}, collections.ChainMap({t: None}, copyreg.dispatch_table)):
+
+            def steps(run: Run, obj: Any = obj, table: Any = table) -> None:
+                run.pickler.dispatch_table = table
+                run.pickler.dump(obj)
+
+            check(STOCK, OURS, steps, protocols=(2, 4))
