@@ -43,6 +43,7 @@ __all__ = [
     "Splice",
     "give_back",
     "is_by_name",
+    "is_found",
     "is_written",
     "prefixes",
     "take",
@@ -121,7 +122,7 @@ def _after_prefix(grafter: Any) -> Iterator[Any]:
     yield
 
 
-class Grafter(CPickler or object):  # type: ignore[misc]
+class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
     """A C pickler that gives up at the first object of which it is not known that it does as the Python one does.
 
     Attributes:
@@ -170,7 +171,7 @@ class ManyInstances(Exception):
     """There are so many instances that it pays to start again with a `_TableGrafter`, which C asks once for a type."""
 
 
-class _TableGrafter(CPickler or object):  # type: ignore[misc]
+class _TableGrafter(CPickler or object):  # type: ignore[misc]  # there may be none
     """A `Grafter` for many instances: it is asked about their types, but not about functions and classes.
 
     Those that C has written are looked at afterwards (`is_ours`).
@@ -269,6 +270,11 @@ def is_by_name(pickler: Any, obj: Any, t: type) -> bool:
             return False
     elif entry not in hooks.saved_by_name or not hooks.saved_by_name[entry](pickler, obj):
         return False
+    return is_found(pickler, obj)
+
+
+def is_found(pickler: Any, obj: Any) -> bool:
+    """Tell whether stock's save_global() finds a class or function under its name, and imports nothing for that."""
     name = obj.__module__
     module = sys.modules.get(name) if type(name) is str else None
     return (

@@ -120,9 +120,9 @@ _LEAVES: Final = [
     for proto in range(6)
 ]
 _SIZE: Final = Grafter(Held()).__sizeof__() if CPickler is not None else 0
-#: Finds where a batch may follow another: it may be a part of a str or a number as well.
 #: What C writes for a function or class that it has not written before, from protocol 4 on.
 _NEW_GLOBAL: Final = STACK_GLOBAL + MEMOIZE
+#: Finds where a batch may follow another: it may be a part of a str or a number as well.
 _between_batches = re.compile(rb"\((?<=[eu\x90]\()")
 
 

@@ -96,12 +96,9 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
     memo = pickler.memo
     proto = plan.proto
     if (
-        (frame is None) is (proto >= 4)
-        or (frame is not None and frame.tell())
-        or not _is_usual_framer(pickler, framer)
-        or not getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
+        (frame is not None and frame.tell())
         or (memo and (id(obj) in memo or not _is_exact(t) or len(obj) < FEWEST + len(memo)))
-        or (plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler))
+        or not _may_graft(pickler, plan)
     ):
         return False
     if proto and is_for_batches(obj, t):
@@ -132,7 +129,7 @@ def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
     proto = plan.proto
     if plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler):
         return None
-    if proto and (t is list or t is dict) and len(obj) % BATCHSIZE == 1 and is_awkward_length(obj, t):
+    if proto and _ends_with_one(obj, t):
         return _dumps_items(pickler, plan, obj, t)
     grafter = written_by(pickler, plan, {}, {}, lambda grafter: obj, sys.maxsize)
     return None if grafter is None else finished(pickler, plan, grafter, obj)
@@ -345,6 +342,11 @@ def _may_offer(pickler: Any, plan: Plan, n: int) -> bool:
     if dump.offers_to_skip:
         dump.offers_to_skip -= 1
         return False
+    return _may_graft(pickler, plan)
+
+
+def _may_graft(pickler: Any, plan: Plan) -> bool:
+    """Tell whether C may write for this pickler now."""
     framer = pickler.framer
     return (
         (framer.current_frame is None) is (plan.proto < 4)
@@ -406,7 +408,12 @@ def _is_exact(t: type) -> bool:
 
 def is_for_batches(obj: Any, t: type) -> bool:
     """Tell whether a list or dict is too long to be tried whole, or C ends it with a batch of one item."""
-    return (t is list or t is dict) and (len(obj) > _LONG or (len(obj) % BATCHSIZE == 1 and is_awkward_length(obj, t)))
+    return _ends_with_one(obj, t) or ((t is list or t is dict) and len(obj) > _LONG)
+
+
+def _ends_with_one(obj: Any, t: type) -> bool:
+    """Tell whether C ends a list or dict with a batch of one item."""
+    return (t is list or t is dict) and len(obj) % BATCHSIZE == 1 and is_awkward_length(obj, t)
 
 
 def calibrate(cls: Any) -> None:

@@ -205,13 +205,20 @@ def _long(proto: int, x: int) -> bytes:
 # The savers.  Each is called by the loop with an object that is not in the memo.
 
 
+def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
+    """Tell whether a container is saved: by C, or hook by hook if the offer ended the plan."""
+    if plan.graft_rule is None:
+        return False
+    if not graft.whole(pickler, plan, obj, n):
+        if holds(pickler, plan):
+            return False
+        plan.save(pickler, obj)
+    return True
+
+
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
-    if len(obj) >= FEWEST and plan.graft_rule is not None and not graft.is_for_batches(obj, list):
-        if graft.whole(pickler, plan, obj, len(obj)):
-            return
-        if not holds(pickler, plan):
-            plan.save(pickler, obj)
-            return
+    if len(obj) >= FEWEST and not graft.is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj, len(obj)):
+        return
     memo = pickler.memo
     i = len(memo)
     opening = _EMPTY_LIST if plan.proto >= 4 else EMPTY_LIST + put(plan.proto, i)
@@ -272,12 +279,8 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
 
 
 def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
-    if len(obj) >= FEWEST and plan.graft_rule is not None and not graft.is_for_batches(obj, dict):
-        if graft.whole(pickler, plan, obj, len(obj)):
-            return
-        if not holds(pickler, plan):
-            plan.save(pickler, obj)
-            return
+    if len(obj) >= FEWEST and not graft.is_for_batches(obj, dict) and _is_saved_whole(pickler, plan, obj, len(obj)):
+        return
     memo = pickler.memo
     i = len(memo)
     opening = _EMPTY_DICT if plan.proto >= 4 else EMPTY_DICT + put(plan.proto, i)
@@ -351,12 +354,8 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
     if n == 0:
         write(EMPTY_TUPLE)
         return
-    if n >= FEWEST and plan.graft_rule is not None:
-        if graft.whole(pickler, plan, obj, n):
-            return
-        if not holds(pickler, plan):
-            plan.save(pickler, obj)
-            return
+    if n >= FEWEST and _is_saved_whole(pickler, plan, obj, n):
+        return
     proto = plan.proto
     short = n <= 3 and proto >= 2
     memo = pickler.memo
@@ -398,12 +397,8 @@ hooks.savers[tuple] = 1, _save_tuple
 
 
 def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
-    if len(obj) >= FEWEST and plan.graft_rule is not None:
-        if graft.whole(pickler, plan, obj, len(obj)):
-            return
-        if not holds(pickler, plan):
-            plan.save(pickler, obj)
-            return
+    if len(obj) >= FEWEST and _is_saved_whole(pickler, plan, obj, len(obj)):
+        return
     memo = pickler.memo
     i = len(memo)
     write(EMPTY_SET + MEMOIZE)
@@ -432,12 +427,8 @@ hooks.savers[set] = 4, _save_set  # through a reduce below protocol 4
 
 
 def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write) -> None:
-    if len(obj) >= FEWEST and plan.graft_rule is not None:
-        if graft.whole(pickler, plan, obj, len(obj)):
-            return
-        if not holds(pickler, plan):
-            plan.save(pickler, obj)
-            return
+    if len(obj) >= FEWEST and _is_saved_whole(pickler, plan, obj, len(obj)):
+        return
     write(MARK)
     try:
         write = save_all(pickler, plan, iter(obj))

@@ -12,11 +12,9 @@ Not for: `reducer_override` and `persistent_id`.  A pickler that has one of them
 
 from __future__ import annotations
 
-import builtins
 import codecs
 import copyreg
 import pickle
-import sys
 from abc import ABCMeta
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -26,10 +24,11 @@ from enum import EnumMeta
 from itertools import chain
 from operator import length_hint
 from pickle import BUILD, NEWOBJ, NEWOBJ_EX, POP, REDUCE, TUPLE2
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, ModuleType
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
 from typing import Any
 
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
+from .cpickler import is_found
 from .hooks import Dump, Plan, Write, doubt, holds, settled, watched
 from .instances import ASKED_FOR, is_default, is_plain_class
 from .plain import append_batches, put, save_all, save_rest, set_batches
@@ -231,20 +230,11 @@ def is_stocks(pickler: Any, entry: Any, obj: Any, t: type) -> bool:
         return entry is own[0]
     if t not in _HAVE_A_NAME or (entry is not _save_global and entry is not _save_type):
         return False
-    name = obj.__module__
-    module = sys.modules.get(name) if type(name) is str else None
-    return (
-        type(module) is ModuleType
-        and module.__dict__.get(obj.__qualname__) is obj
-        and builtins.__import__ is _import
-        and type(pickler).save_global is _save_global
-        and "save_global" not in pickler.__dict__
-    )
+    return is_found(pickler, obj)
 
 
 _save_global: Any = stock_methods["save_global"]
 _save_type: Any = stock_methods["save_type"]
-_import = builtins.__import__
 
 
 def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
