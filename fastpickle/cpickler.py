@@ -96,6 +96,7 @@ class Splice:
         self.grafter = grafter
         started = _after_prefix(grafter)
         if args:
+            grafter.is_prefixed = True
             grafter.held.written -= len(LARGE)  # C passes that on as it is
         if items is not None:
             self.reduce: tuple[Any, ...] = (_prefix, args, None, chain(started, items))
@@ -130,6 +131,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         known: the types that it may reduce, by id, since the hash of a type may be anybody's; see `_hiding`.
         asked: how many instances it has asked about.
         held, pieces: what it writes to.
+        is_prefixed: whether the first two pieces are a prefix's.
         table: None.
     """
 
@@ -174,7 +176,7 @@ class ManyInstances(Exception):
 class _TableGrafter(CPickler or object):  # type: ignore[misc]  # there may be none
     """A `Grafter` for many instances: it is asked about their types, but not about functions and classes.
 
-    Those that C has written are looked at afterwards (`is_ours`).
+    Those that C has written are looked at afterwards (`made_ours`).
     """
 
 
@@ -313,7 +315,7 @@ def use(grafter: Any, pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]]
     grafter.plan = plan
     grafter.known = known
     grafter.memo_before = memo
-    grafter.entries = None
+    grafter.is_prefixed = False
     grafter.pieces.clear()
     grafter.held.written = 0
     grafter.held.room = ROOM

@@ -1,6 +1,9 @@
 """What the C pickler writes otherwise than the Python one, although it knows the object; found out afterwards.
 
-    pieces, memo of C --> is_ours(): nothing of this kind is in it
+    pieces of C --(nothing in them looks like it)-----------------------------------> ours
+                --(something may be; what C has memoized says that it is not)-------> ours
+                --(there is; the last batches of some containers)--> `mending` -----> ours
+                --(there is; it is something else, or not certain)------------------> Python's turn
 
 Up to 3.14 C ends exact containers of some lengths with another batch than Python (`_stdlib.awkward_batches`), and up
 to 3.12 it fetches some texts from the memo that Python writes again, at protocol 0.  For a library's pickler there are
@@ -12,29 +15,34 @@ Not for: objects that C cannot reduce as Python does; those it never meets (`cpi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from itertools import compress, islice
-from operator import itemgetter
-from pickle import FRAME, MEMOIZE, PROTO, STACK_GLOBAL
+from pickle import ADDITEMS, APPENDS, FRAME, MEMOIZE, PROTO, SETITEMS, STACK_GLOBAL
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
-from ._stdlib import CPickler, StockPickler, awkward_batches, awkward_escapes
-from .cpickler import LARGE, METACLASS_IDS, Grafter, Held, is_by_name
+from ._stdlib import StockPickler, awkward_batches, awkward_escapes, memoized
+from .cpickler import LARGE, ROOM, is_by_name
 from .hooks import Plan
+from .instances import METACLASSES
+from .mending import Ends, mend, suspicious
 
-__all__ = ["BATCHSIZE", "boundaries", "empty_batch", "is_awkward_length", "is_ours", "own_batches"]
+__all__ = ["BATCHSIZE", "made_ours"]
 
 BATCHSIZE: int = StockPickler._BATCHSIZE
 
 
-def is_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any = None, batches: int = 0) -> bool:
-    """Tell whether what C wrote is what Python would have written.
+def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | None = None) -> bool:
+    """Make what C wrote what Python would have written, if need be.
 
     Args:
         pickler, plan: whose.
-        grafter: the C pickler that wrote it.
-        obj: the container whose items C was given, which are in Python's batches then.
-        batches: how many batches of them, with a MARK, follow another one.
+        grafter: the C pickler that wrote it; its pieces may be others then.
+        obj: what C was given.
+        of_items: how many items of `obj` C was given in its place, which it writes in Python's batches.
+
+    Returns:
+        Whether it is ours; if not, its pieces are of no use.
     """
     pieces = grafter.pieces
     rule = plan.graft_rule
@@ -45,83 +53,81 @@ def is_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any = None, batches: in
     if proto >= 4 and len(pieces) > 1:  # a large bytes or str is no opcode
         pieces = [p for p in pieces if p[0] == FRAME[0] or p[0] == PROTO[0] or len(p) < len(LARGE)]
     lengths: frozenset[int] = frozenset()
-    must_fetch = False
+    must_look = False
     if rule.compared is not None:
         names, lengths = rule.compared(pickler, n)
-        must_fetch = len(names) > _FEW_NAMES or any(name.encode() in piece for name in names for piece in pieces)
+        must_look = len(names) > _FEW_NAMES or any(name.encode() in piece for name in names for piece in pieces)
     table = grafter.table
     if table is not None:
         expected = sum(id(t) not in pickler.memo for t in islice(table, table.counted, None))
         table.counted = len(table)
         if not table.is_sure or sum(piece.count(_NEW_GLOBAL) for piece in pieces) != expected:
             table.is_sure = False  # C may have written a class already when its first instance comes
-            must_fetch = True
-    has_batches = n >= BATCHSIZE and proto > 0 and bool(awkward_batches)
+            must_look = True
     texts = rule.texts[proto]
-    if not must_fetch:
+    has_batches = n >= BATCHSIZE and proto > 0 and bool(awkward_batches)
+    ends: Ends = {}
+    if has_batches and of_items is None:
+        _count_end(ends, obj, proto)
+    if not must_look:
         if not has_batches and not texts:
             return True
-        if n >= BATCHSIZE:
-            # Whichever is cheaper: a look at each item of one container, 10 ns; at each entry of the memo, 170 ns, of
-            # which we know how many bytes its table has; or at each byte, for each thing to look for 0.4 ns.
-            if obj is not None and len(obj) * 30 < n and _is_flat(plan, obj):
-                return not rule.names or type(obj) is not dict or rule.names.isdisjoint(obj)
-            must_fetch = (grafter.__sizeof__() - _SIZE) * 10 < n * (has_batches + len(texts))
-    if must_fetch:
-        return _is_ours_by_memo(pickler, plan, grafter, obj, lengths)
-    return not any(text in piece for text in texts for piece in pieces) and (
-        not has_batches
-        or sum(map(_count_marks, pieces)) == batches
-        or _is_ours_by_memo(pickler, plan, grafter, obj, lengths)
-    )
-
-
-def _is_ours_by_memo(pickler: Any, plan: Plan, grafter: Any, obj: Any, lengths: frozenset[int]) -> bool:
-    """Tell the same from what C has memoized: each str, class, function, list, dict and set that it wrote."""
-    names = plan.graft_rule.names
-    unwanted = plan.graft_rule.unwanted[plan.proto]
-    grafter.entries = grafter.memo.copy()
-    before = len(pickler.memo)
-    entries = grafter.entries.values()
-    objs = [x for i, x in entries if i >= before] if before else [*map(itemgetter(1), entries)]
-    types = [*map(id, map(type, objs))]  # by id: the hash of a type may be anybody's
-    for x in compress(objs, map(_BATCHED.__contains__, types)):
-        t = type(x)
-        if x is not obj and plan.proto and is_awkward_length(x, t):
+        t = type(obj)
+        if (t is list or t is dict) and (of_items or len(obj)) * 30 < n and _is_flat(plan, obj):
+            # A look at each item takes 10 ns; at each byte, for each thing to look for, 0.4 ns.
+            must_look = t is dict and not rule.names.isdisjoint(obj)
+        else:
+            must_look = any(text in piece for text in texts for piece in pieces) or (
+                has_batches
+                and sum(map(_count_marks, pieces)) != _own_marks(obj, proto, of_items)
+                and any(map(suspicious.search, pieces))
+            )
+    if must_look:
+        written = _Written(pickler, grafter)
+        if not _are_wanted(pickler, plan, grafter, written, lengths):
             return False
-        if t is dict and len(x) in lengths:
-            return False
-    if names and not names.isdisjoint(compress(objs, map(id(str).__eq__, types))):
-        return False
-    if unwanted and not unwanted.isdisjoint(map(id, objs)):
-        return False
-    return grafter.table is None or all(
-        is_by_name(pickler, x, type(x)) for x in compress(objs, map(_BY_NAME.__contains__, types))
-    )
+        if has_batches:
+            batched = written.of_types(_BATCHED)
+            for x in written.among(compress(batched, map(BATCHSIZE.__le__, map(len, batched)))):
+                if x is not obj:
+                    _count_end(ends, x, proto)
+    return not ends or _is_mended(plan, grafter, ends)
 
 
-_BATCHED: Final = frozenset(map(id, (list, dict, set)))
-_BY_NAME: Final = METACLASS_IDS | frozenset(map(id, (FunctionType, BuiltinFunctionType)))
+#: For so many names it is worth while to look for them in what was written, before the memo is looked at.
+_FEW_NAMES: Final = 10
 
 
-def _is_flat(plan: Plan, obj: Any) -> bool:
-    """Tell whether a container has only items that are no containers; all types in it are known to be harmless."""
-    leaves = _LEAVES[plan.proto]
-    return leaves.issuperset(map(type, obj)) and (type(obj) is not dict or leaves.issuperset(map(type, obj.values())))
+def _count_end(ends: Ends, obj: Any, proto: int) -> bool:
+    """Count the end of an exact list, dict or set, if C ends it otherwise than Python; tell whether it does."""
+    t = type(obj)
+    if (t is list or t is dict or (t is set and proto >= 4)) and len(obj) >= BATCHSIZE and t in awkward_batches:
+        remainder = len(obj) % BATCHSIZE
+        if remainder in awkward_batches[t]:
+            end = _CLOSES[t], 2 * remainder if t is dict else remainder
+            ends[end] = ends.get(end, 0) + 1
+            return True
+    return False
 
 
-#: For so many names it is worth while to look for them in what was written, before the memo is fetched.
-_FEW_NAMES: Final = 3
-#: By protocol: what C saves by one opcode.
-_LEAVES: Final = [
-    frozenset(
-        (type(None), bool, int, float, str, *((bytes,) if proto >= 3 else ()), *((bytearray,) if proto >= 5 else ()))
-    )
-    for proto in range(6)
-]
-_SIZE: Final = Grafter(Held()).__sizeof__() if CPickler is not None else 0
-#: What C writes for a function or class that it has not written before, from protocol 4 on.
-_NEW_GLOBAL: Final = STACK_GLOBAL + MEMOIZE
+_CLOSES: Final = {list: APPENDS[0], dict: SETITEMS[0], set: ADDITEMS[0]}
+
+
+def _own_marks(obj: Any, proto: int, of_items: int | None) -> int:
+    """Return how many times in an exact list, dict or set a batch with a MARK follows another.
+
+    Args:
+        of_items: how many items C was given, and writes in Python's batches; None if it was given `obj`.
+    """
+    t = type(obj)
+    if not (t is list or t is dict or (t is set and proto >= 4)):
+        return 0
+    if of_items is not None:
+        return max(0, (of_items - 1) // BATCHSIZE - (of_items % BATCHSIZE == 1))
+    n = len(obj)
+    return max(0, (n - 1) // BATCHSIZE) + (n % BATCHSIZE == 0 and _count_end({}, obj, proto))
+
+
 #: Finds where a batch may follow another: it may be a part of a str or a number as well.
 _between_batches = re.compile(rb"\((?<=[eu\x90]\()")
 
@@ -130,25 +136,81 @@ def _count_marks(piece: Any) -> int:
     return len(_between_batches.findall(piece))
 
 
-def is_awkward_length(obj: Any, t: type) -> bool:
-    """Tell whether C ends an exact list, dict or set of that length otherwise than Python."""
-    n = len(obj)
-    return n >= BATCHSIZE and t in awkward_batches and n % BATCHSIZE in awkward_batches[t]
+class _Written:
+    """What C has memoized: each str, class, function, list, dict and set that it wrote, and others."""
+
+    def __init__(self, pickler: Any, grafter: Any) -> None:
+        own = vars(grafter)
+        self.others = {*map(id, own.values()), id(own), *pickler.memo}
+        self.objs = memoized(grafter)
+        types = map(type, self.objs)
+        # The hash of a type may be anybody's, but for types that C has written.
+        self.types = [*map(id, types)] if pickler.memo or type(type(pickler)) is not type else [*types]
+
+    def of_types(self, types: frozenset[Any]) -> list[Any]:
+        """Return those of some types, and others of these types."""
+        return [*compress(self.objs, map(types.__contains__, self.types))]
+
+    def among(self, objs: Iterable[Any]) -> Iterator[Any]:
+        """Yield those among some objects."""
+        return (x for x in objs if id(x) not in self.others)
 
 
-def empty_batch(plan: Plan, obj: Any, t: type) -> int:
-    """Return the length of the empty batch with which C ends a dict or set of some lengths."""
-    is_batched = (t is dict and plan.proto >= 1) or (t is set and plan.proto >= 4)
-    return 2 if is_batched and len(obj) % BATCHSIZE == 0 and is_awkward_length(obj, t) else 0
+def _are_wanted(pickler: Any, plan: Plan, grafter: Any, written: _Written, lengths: frozenset[int]) -> bool:
+    """Tell whether there is nothing among what C has memoized that only Python can write."""
+    names = plan.graft_rule.names
+    unwanted = plan.graft_rule.unwanted[plan.proto]
+    return (
+        not (lengths and any(len(x) in lengths for x in written.among(written.of_types(_DICT))))
+        and not (names and not names.isdisjoint(written.of_types(_STR)))
+        and not (unwanted and any(id(x) in unwanted for x in written.among(written.objs)))
+        and (
+            grafter.table is None
+            or all(is_by_name(pickler, x, type(x)) for x in written.among(written.of_types(_BY_NAME)))
+        )
+    )
 
 
-def own_batches(plan: Plan, obj: Any, t: type) -> tuple[Any, int]:
-    """Return a container that C wrote itself as Python would, or will have when its tail is cut; and `boundaries`."""
-    if not plan.proto or not (t is list or t is dict or (t is set and plan.proto >= 4)):
-        return None, 0
-    return obj, (len(obj) - 1) // BATCHSIZE + (1 if empty_batch(plan, obj, t) else 0)
+def _types(*types: type) -> frozenset[Any]:
+    """Return a set that has some types and their ids in it."""
+    return frozenset((*types, *map(id, types)))
 
 
-def boundaries(n: int) -> int:
-    """Return how many times a batch with a MARK follows another, among `n` items that are written as Python does."""
-    return max(0, (n - 1) // BATCHSIZE - (n % BATCHSIZE == 1))
+_DICT: Final = _types(dict)
+_STR: Final = _types(str)
+_BATCHED: Final = _types(list, dict, set)
+_BY_NAME: Final = _types(*METACLASSES, FunctionType, BuiltinFunctionType)
+
+
+def _is_mended(plan: Plan, grafter: Any, ends: Ends) -> bool:
+    """Tell whether the ends of so many containers are mended."""
+    pieces = grafter.pieces
+    if grafter.held.written > _MOST_MENDED and grafter.held.room <= ROOM:
+        return False
+    start = 2 if grafter.is_prefixed else 0  # a frame, and a large bytes
+    mended = mend(pieces[start:], plan.proto >= 4, ends)
+    if mended is None:
+        return False
+    pieces[start:] = mended
+    return True
+
+
+#: To mend takes three times as much room, or is done for smaller parts.
+_MOST_MENDED: Final = 24 << 20
+
+
+def _is_flat(plan: Plan, obj: Any) -> bool:
+    """Tell whether a container has only items that are no containers; all types in it are known to be harmless."""
+    leaves = _LEAVES[plan.proto]
+    return leaves.issuperset(map(type, obj)) and (type(obj) is not dict or leaves.issuperset(map(type, obj.values())))
+
+
+#: By protocol: what C saves by one opcode.
+_LEAVES: Final = [
+    frozenset(
+        (type(None), bool, int, float, str, *((bytes,) if proto >= 3 else ()), *((bytearray,) if proto >= 5 else ()))
+    )
+    for proto in range(6)
+]
+#: What C writes for a function or class that it has not written before, from protocol 4 on.
+_NEW_GLOBAL: Final = STACK_GLOBAL + MEMOIZE

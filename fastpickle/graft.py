@@ -21,8 +21,6 @@ from collections.abc import Callable
 from io import SEEK_END, BufferedRandom, BufferedWriter, BytesIO, FileIO
 from itertools import islice
 from operator import attrgetter, length_hint
-from pickle import EMPTY_DICT, EMPTY_LIST, FRAME, MEMOIZE, PROTO, STOP
-from struct import pack, unpack_from
 from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
@@ -41,10 +39,10 @@ from .cpickler import (
     use,
     written_by,
 )
-from .differences import BATCHSIZE, boundaries, empty_batch, is_awkward_length, is_ours, own_batches
+from .differences import BATCHSIZE, made_ours
 from .hooks import Plan
 from .lazymemo import AT_ROOT, IN_BATCHES, keep_memo, update_memo
-from .opcodes import BINPUT
+from .mending import content
 
 __all__ = [
     "FEWEST",
@@ -70,6 +68,7 @@ _FEW_BYTES: Final = 1024
 _FIRST_CHUNK: Final = 10_000
 #: Longer ones are not tried whole: much of it might be given up.
 _LONG: Final = 1_000_000
+_long = _LONG
 _CHUNK: Final = 16 << 20
 #: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
 _LARGE_MEMO: Final = 16 << 20
@@ -104,10 +103,9 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
     if proto and is_for_batches(obj, t):
         return False  # its items are for `batches`
     grafter = written_by(pickler, plan, memo, {}, lambda grafter: obj)
-    if grafter is None or not is_ours(pickler, plan, grafter, *own_batches(plan, obj, t)):
+    if grafter is None or not made_ours(pickler, plan, grafter, obj):
         return False
-    tail = empty_batch(plan, obj, t)
-    if not _write_pieces(framer, grafter.pieces, 2 if proto >= 2 else 0, 0, 1 + tail):
+    if not _write_pieces(framer, grafter.pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
     if grafter.held.written < _FEW_BYTES:
         update_memo(memo, grafter)
@@ -125,55 +123,17 @@ def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
         plan: its plan, which allows grafts.
         obj: what is dumped.
     """
-    t = type(obj)
-    proto = plan.proto
     if plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler):
         return None
-    if proto and _ends_with_one(obj, t):
-        return _dumps_items(pickler, plan, obj, t)
     grafter = written_by(pickler, plan, {}, {}, lambda grafter: obj, sys.maxsize)
     return None if grafter is None else finished(pickler, plan, grafter, obj)
 
 
 def finished(pickler: Any, plan: Plan, grafter: Any, obj: Any) -> bytes | None:
-    """Return the pickle of `obj` that C has written, if Python would have written the same."""
-    t = type(obj)
-    if not is_ours(pickler, plan, grafter, *own_batches(plan, obj, t)):
+    """Return the pickle of `obj` that C has written, if Python would have written the same, or it can be mended."""
+    if not made_ours(pickler, plan, grafter, obj):
         return None
-    tail = empty_batch(plan, obj, t)
-    if tail:
-        last = grafter.pieces[-1][: -1 - tail] + STOP
-        start = 2 if len(grafter.pieces) == 1 else 0
-        if last[start] == FRAME[0]:
-            n = len(last) - start - 9
-            last = last[:start] + (FRAME + pack("<Q", n) if n >= 4 else b"") + last[start + 9 :]
-        grafter.pieces[-1] = last
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
-
-
-def _dumps_items(pickler: Any, plan: Plan, obj: Any, t: type) -> bytes | None:
-    """Do what `dumps` does for a list or dict at the end of which C has another batch than Python."""
-    proto = plan.proto
-    args = (LARGE,) if proto >= 4 else ()
-
-    def make(grafter: Any) -> Splice:
-        if t is list:
-            return Splice(grafter, args, items=iter(obj))
-        return Splice(grafter, args, pairs=iter(obj.items()))
-
-    grafter = written_by(pickler, plan, {id(obj): (0, obj)}, {}, make, sys.maxsize)
-    if grafter is None or not is_ours(pickler, plan, grafter, obj, boundaries(len(obj))):
-        return None
-    opening = EMPTY_LIST if t is list else EMPTY_DICT
-    if proto < 4:
-        start = len(prefixes[proto])
-        head = (PROTO + bytes((proto,)) if proto >= 2 else b"") + opening + BINPUT[0]
-        return b"".join((head, memoryview(grafter.pieces[0])[start:], *grafter.pieces[1:]))
-    first = memoryview(grafter.pieces[2])  # as many bytes of the prefix as the opening has
-    start = 9 if first[0] == FRAME[0] else 0
-    return b"".join(
-        (PROTO + bytes((proto,)), first[:start], opening + MEMOIZE, first[start + 2 :], *grafter.pieces[3:])
-    )
 
 
 def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0) -> int:
@@ -260,7 +220,7 @@ class _Chunks:
             succeeded = is_written(self.grafter, self._splice(args, n))
         if not succeeded:
             return max(0, len(self.obj) - self.done - length_hint(self.source) - 2)  # C asks for one or two ahead
-        if not is_ours(self.pickler, self.plan, self.grafter, self.obj, boundaries(n)):
+        if not made_ours(self.pickler, self.plan, self.grafter, self.obj, n):
             return 0
         if not _write(framer, self.plan, self.grafter.pieces, 1):
             return 0
@@ -319,11 +279,7 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     args = _padding(framer, plan)
     if args is not None:
         grafter = written_by(pickler, plan, memo, dump.known, lambda grafter: Splice(grafter, args, state=obj))
-        if (
-            grafter is not None
-            and is_ours(pickler, plan, grafter, *own_batches(plan, obj, type(obj)))
-            and _write(framer, plan, grafter.pieces, 2 + empty_batch(plan, obj, type(obj)))
-        ):
+        if grafter is not None and made_ours(pickler, plan, grafter, obj) and _write(framer, plan, grafter.pieces, 2):
             update_memo(memo, grafter)
             give_back(grafter)
             dump.penalty = 0
@@ -407,20 +363,18 @@ def _is_exact(t: type) -> bool:
 
 
 def is_for_batches(obj: Any, t: type) -> bool:
-    """Tell whether a list or dict is too long to be tried whole, or C ends it with a batch of one item."""
-    return _ends_with_one(obj, t) or ((t is list or t is dict) and len(obj) > _LONG)
-
-
-def _ends_with_one(obj: Any, t: type) -> bool:
-    """Tell whether C ends a list or dict with a batch of one item."""
-    return (t is list or t is dict) and len(obj) % BATCHSIZE == 1 and is_awkward_length(obj, t)
+    """Tell whether a list or dict is too long to be tried whole."""
+    return (t is list or t is dict) and len(obj) > _long
 
 
 def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
+    global _long
     if CPickler is not None:
-        for obj in (["x" * _FEW_BYTES], [None] * (_FIRST_CHUNK + 1)):
-            cls(BytesIO(), 4).dump(obj)
+        cls(BytesIO(), 4).dump(["x" * _FEW_BYTES])
+        _long = 0
+        cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
+        _long = _LONG
 
 
 # Splicing.
@@ -518,7 +472,7 @@ def _splice(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) ->
                 framer.file_write(piece)
             framer.file_write(last[:-tail])
         return
-    start, end = _content(piece, start)
+    start, end = content(piece, start)
     if len(pieces) == 1:
         framer.current_frame.write(piece[start + ours : -tail])
         return
@@ -538,27 +492,14 @@ def _splice(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) ->
             header = _NOTHING
             continue
         piece = memoryview(large)
-        start, end = _content(piece, 0)
+        start, end = content(piece, 0)
         if start:
             file_write(piece[:start])
         file_write(piece[start:end])
         header = piece[end:]
         if header:
             file_write(header)
-    framer.current_frame.write(last[_content(last, 0)[0] : -tail])
+    framer.current_frame.write(last[content(last, 0)[0] : -tail])
 
 
 _NOTHING: Final = memoryview(b"")
-
-
-def _content(piece: memoryview, start: int) -> tuple[int, int]:
-    """Return where the content of C's frame begins and ends in a piece.
-
-    Behind it there may be the header of a large bytes or str, of five or nine bytes.  Less than four bytes are no
-    frame, as in stock.
-    """
-    if len(piece) > start and piece[start] == FRAME[0]:
-        start += 9
-        return start, start + unpack_from("<Q", piece, start - 8)[0]
-    n = len(piece) - start
-    return start, len(piece) - (5 if n < 9 else 9)

@@ -20,10 +20,7 @@ __all__ = ["AT_ROOT", "IN_BATCHES", "LazyMemo", "fetch_memos", "keep_memo", "upd
 def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
     """Add to our memo what C has memoized, in that order."""
     n = len(memo)
-    entries = grafter.entries
-    if entries is None:
-        entries = grafter.memo.copy()
-    grafter.entries = None
+    entries = grafter.memo.copy()
     new: list[Any] = [None] * (len(entries) - n)
     for entry in entries.values():
         i = entry[0]
@@ -37,7 +34,6 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
     """Leave the memo with C, if nobody has hold of ours."""
     state = pickler.__dict__
     references = sys.getrefcount(memo)
-    grafter.entries = None
     if references > _references.setdefault(where, references):
         update_memo(memo, grafter)
         return

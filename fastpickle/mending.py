@@ -1,0 +1,385 @@
+"""Mend what the C pickler ends otherwise than Python, up to 3.14: the last batch of containers of some lengths.
+
+    APPENDS  MARK x APPENDS           ->  APPENDS  x APPEND            a list of 1001, 2001 ... items
+    SETITEMS MARK key value SETITEMS  ->  SETITEMS key value SETITEM   a dict
+    SETITEMS MARK SETITEMS            ->  SETITEMS                     a dict of 1000, 2000 ... items
+    ADDITEMS MARK ADDITEMS            ->  ADDITEMS                     a set
+
+    pieces of C --> stream, without FRAMEs --(the batches that close so)--> edited --(cut anew)--> pieces
+
+A str may have the same bytes in it.  So it must be known how many such containers there are, and just so many places
+must look like their ends; otherwise nothing is mended.  What is edited is shorter then, so some frames end later: at
+the first object that is saved when 64 KiB are full, which is found by reading on from where C ended them.
+
+Not for: finding out how many there are (`differences`).  The opcodes are those of PEP 307 and PEP 3154.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+from pickle import (
+    ADDITEMS,
+    APPEND,
+    APPENDS,
+    BINBYTES,
+    BINBYTES8,
+    BINFLOAT,
+    BINGET,
+    BININT,
+    BININT1,
+    BININT2,
+    BINPUT,
+    BINUNICODE,
+    BINUNICODE8,
+    BUILD,
+    BYTEARRAY8,
+    EMPTY_DICT,
+    EMPTY_LIST,
+    EMPTY_SET,
+    EMPTY_TUPLE,
+    FRAME,
+    FROZENSET,
+    GLOBAL,
+    INT,
+    LONG,
+    LONG1,
+    LONG4,
+    LONG_BINGET,
+    LONG_BINPUT,
+    MARK,
+    MEMOIZE,
+    NEWFALSE,
+    NEWOBJ,
+    NEWOBJ_EX,
+    NEWTRUE,
+    NONE,
+    POP,
+    POP_MARK,
+    PROTO,
+    REDUCE,
+    SETITEM,
+    SETITEMS,
+    SHORT_BINBYTES,
+    SHORT_BINUNICODE,
+    STACK_GLOBAL,
+    TUPLE,
+    TUPLE1,
+    TUPLE2,
+    TUPLE3,
+)  # fmt: skip
+from struct import error, pack, unpack_from
+from typing import Any, Final
+
+from ._stdlib import Framer
+
+__all__ = ["Ends", "content", "mend", "suspicious"]
+
+#: How many ends there are, by the opcode that closes the batch, and by what is in it.
+Ends = dict[tuple[int, int], int]
+
+_TARGET: Final[int] = Framer._FRAME_SIZE_TARGET
+_FRAME_SIZE_MIN: Final[int] = Framer._FRAME_SIZE_MIN
+#: How many opcodes are read for one question, about 10 ms.
+_STEPS: Final = 20_000
+#: How many places that may be ends are looked at in a short stream, about 1 ms.
+_DOUBTFUL: Final = 200
+#: So many objects above a MARK are no end, unless they are in tuples of two and three, which are in each other.
+_HIGH: Final = 16
+
+
+def _atoms() -> bytes:
+    """Return a regular expression of an object of one opcode; of texts only short ones."""
+    memoized = rb"(?:\x94|q.|r.{4})"
+    texts = [b".{%d}" % n for n in range(40)]
+    short = b"|".join(re.escape(pack("<B", n)) + text for n, text in enumerate(texts))
+    old = b"|".join(re.escape(pack("<I", n)) + text for n, text in enumerate(texts))
+    return b"(?:" + b"|".join((
+        rb"[N\x88\x89)]", rb"[Kh].", rb"M..", rb"[Jj].{4}", rb"G.{8}",
+        rb"[\x8cC](?:" + short + b")" + memoized, b"X(?:" + old + b")" + memoized,
+    )) + b")"  # fmt: skip
+
+
+#: Finds each batch that follows another and may be one of those above; it may be a part of a str as well.
+suspicious: Final = re.compile(
+    rb"\((?:(?<=e\()(?!%(x)b(?!e))|(?<=u\()(?!%(x)b%(x)b(?!u))|(?<=\x90\()(?=\x90))" % {b"x": _atoms()}, re.DOTALL
+)
+
+
+def mend(pieces: list[Any], framed: bool, ends: Ends) -> list[Any] | None:
+    """Return what C wrote, with the batches mended, in pieces like those of C.
+
+    Args:
+        pieces: what C wrote, from PROTO on, or from the beginning of a frame on; it is emptied, to hold less.
+        framed: whether there are frames, from protocol 4 on.
+        ends: how many batches are to be mended.
+
+    Returns:
+        The pieces; None if it is not certain which batches these are.
+    """
+    try:
+        if framed:
+            return _Frames(pieces).mended(ends)
+        stream = b"".join(pieces)
+        return [_Edits(stream, [], ends).between(0, len(stream))]
+    except _Unclear:
+        return None
+
+
+class _Unclear(Exception):
+    """It is not certain what the bytes mean."""
+
+
+class _Frames:
+    """What C wrote in frames.
+
+    Attributes:
+        head: what stands before the first frame.
+        stream: all that follows, without FRAMEs.
+        cuts: where frames begin in it since the one before was full.
+        larges: where the large objects between frames are in it: begin, end of the header, end.
+    """
+
+    def __init__(self, pieces: list[Any]) -> None:
+        start = 2 if pieces[0][0] == PROTO[0] else 0
+        self.head = bytes(pieces[0][:start])
+        self.cuts: list[int] = []
+        self.larges: list[tuple[int, int, int]] = []
+        parts: list[Any] = []
+        n = i = 0
+        while i < len(pieces):
+            piece = memoryview(pieces[i])
+            begin, end = content(piece, start)
+            i += 1
+            if i == len(pieces):
+                end = len(piece)
+            parts.append(piece[begin:end])
+            n += end - begin
+            if end < len(piece):
+                payload = pieces[i]
+                i += 1
+                parts += piece[end:], payload
+                header = n + len(piece) - end
+                self.larges.append((n, header, header + len(payload)))
+                n = header + len(payload)
+            elif i < len(pieces):
+                self.cuts.append(n)
+            start = 0
+        self.stream = b"".join(parts)
+        pieces.clear()
+
+    def mended(self, ends: Ends) -> list[Any]:
+        """Return the pieces, mended."""
+        edits = _Edits(self.stream, self.larges, ends)
+        pieces: list[Any] = []
+        head = self.head
+        begin = 0
+        for end, header, after in (*self.larges, (len(self.stream),) * 3):
+            for start, stop in self._frames(begin, end, edits):
+                text = edits.between(start, stop)
+                frame = FRAME + pack("<Q", len(text)) if len(text) >= _FRAME_SIZE_MIN else b""
+                pieces.append(b"".join((head, frame, text, self.stream[end:header] if stop == end else b"")))
+                head = b""
+            if after > header:
+                pieces.append(memoryview(self.stream)[header:after])
+            begin = after
+        return pieces
+
+    def _frames(self, begin: int, end: int, edits: _Edits) -> list[tuple[int, int]]:
+        """Return where the frames between two large objects begin and end, in the stream as C wrote it.
+
+        None of them begins before C's of the same number, at which we can begin to read.
+        """
+        cuts = self.cuts[bisect_left(self.cuts, begin) : bisect_right(self.cuts, end)]
+        starts = [begin]
+        for k, cut in enumerate(cuts):
+            full = edits.place(starts[-1] - edits.gone(starts[-1]) + _TARGET)
+            read_from = cuts[max(k, bisect_right(cuts, full) - 1)]
+            start = cut if cut >= full else _find_save(self.stream, read_from, full, end)
+            if start >= end:
+                break
+            starts.append(start)
+        return [*zip(starts, (*starts[1:], end), strict=True)]
+
+
+class _Edits:
+    """The batches to be mended in a stream, and what is left of it then.
+
+    Raises:
+        _Unclear: there are more or fewer of them than there should be.
+    """
+
+    def __init__(self, stream: bytes, larges: list[tuple[int, int, int]], ends: Ends) -> None:
+        edits: list[tuple[int, int, bytes]] = []
+        found: Ends = {}
+        doubtful = _DOUBTFUL + len(stream) // 200
+        large = 0
+        for match in suspicious.finditer(stream):
+            mark = match.start()
+            while large < len(larges) and larges[large][2] <= mark:
+                large += 1
+            if large < len(larges) and larges[large][0] <= mark:
+                continue
+            doubtful -= 1
+            if not doubtful:
+                raise _Unclear
+            closed = _close(stream, mark + 1, _HIGH)
+            if closed is None:
+                continue
+            opcode, place, n = closed
+            if opcode == stream[mark - 1] and n in _INTO[opcode]:
+                found[opcode, n] = found.get((opcode, n), 0) + 1
+                into = _INTO[opcode][n]
+                edits += ((mark, 2, b""),) if into is None else ((mark, 1, b""), (place, 1, into))
+        if found != ends:
+            raise _Unclear
+        edits.sort()
+        self.stream = memoryview(stream)
+        self.edits = edits
+        self.places = [place for place, _, _ in edits]
+        self.sums = [0, *accumulate(n - len(new) for _, n, new in edits)]
+
+    def gone(self, place: int) -> int:
+        """Return how many bytes are gone before a place of the stream."""
+        return self.sums[bisect_left(self.places, place)]
+
+    def place(self, left: int) -> int:
+        """Return the first place before which so many bytes are left."""
+        place = left
+        while (further := left + self.gone(place)) != place:
+            place = further
+        return place
+
+    def between(self, start: int, stop: int) -> bytes:
+        """Return what is left between two places."""
+        parts: list[Any] = []
+        for place, n, new in self.edits[bisect_left(self.places, start) : bisect_left(self.places, stop)]:
+            parts += self.stream[start:place], new
+            start = place + n
+        parts.append(self.stream[start:stop])
+        return b"".join(parts)
+
+
+#: By the opcode that closes a batch, and by how many objects are in it: what closes it in Python, None for nothing.
+_INTO: Final[dict[int, dict[int, bytes | None]]] = {
+    APPENDS[0]: {1: APPEND},
+    SETITEMS[0]: {2: SETITEM, 0: None},
+    ADDITEMS[0]: {0: None},
+}
+
+
+def _find_save(stream: bytes, begin: int, full: int, end: int) -> int:
+    """Return where, from `full` on, the saving of an object begins; `end` if not before that.
+
+    Args:
+        begin: where one does, at or before `full`.
+    """
+    place = begin
+    last = 0
+    while place < end:
+        opcode = stream[place]
+        if place >= full:
+            if opcode == MARK[0]:  # of a tuple or frozenset, which are saved from here on, or of a batch
+                closed = _close(stream, place + 1)
+                if closed is None:
+                    raise _Unclear
+                if closed[0] not in _BATCHES:
+                    return place
+            elif _EFFECTS.get(opcode, 0) == 1 and last not in _POPS:
+                return place
+        last = opcode
+        place += _length(stream, place)
+    return end
+
+
+_BATCHES: Final = frozenset(_INTO)
+_POPS: Final = frozenset((POP[0], POP_MARK[0]))
+
+
+def _close(stream: bytes, place: int, high: int = _STEPS) -> tuple[int, int, int] | None:
+    """Read on behind a MARK to the opcode that closes it.
+
+    Args:
+        place: where it goes on behind the MARK.
+        high: how many objects may stand above the MARK.
+
+    Returns:
+        The opcode, where it is, and how many objects are above the MARK then; None if this is no pickle, or too high.
+
+    Raises:
+        _Unclear: it takes too long.
+    """
+    heights: list[int] = []
+    height = 0
+    for _ in range(_STEPS):
+        try:
+            opcode = stream[place]
+            if opcode == MARK[0]:
+                heights.append(height)
+            elif opcode in _CLOSING:
+                if not heights:
+                    return opcode, place, height
+                height = heights.pop() + _CLOSING[opcode]
+            else:
+                height += _EFFECTS[opcode]
+                if height > high and not heights:
+                    return None
+            place += _length(stream, place)
+        except (LookupError, ValueError, error):
+            return None
+    raise _Unclear
+
+
+#: The opcodes that close a MARK, with how many objects they leave in its place.
+_CLOSING: Final = {op[0]: 0 for op in (APPENDS, SETITEMS, ADDITEMS, POP_MARK)} | {op[0]: 1 for op in (TUPLE, FROZENSET)}
+#: How many objects more there are after an opcode; those with one more begin the saving of an object.
+_EFFECTS: Final = {
+    **{op[0]: 1 for op in (
+        NONE, NEWTRUE, NEWFALSE, EMPTY_TUPLE, EMPTY_LIST, EMPTY_DICT, EMPTY_SET, BININT, BININT1, BININT2, BINFLOAT,
+        LONG1, LONG4, SHORT_BINBYTES, BINBYTES, BINBYTES8, BYTEARRAY8, SHORT_BINUNICODE, BINUNICODE, BINUNICODE8,
+        BINGET, LONG_BINGET, INT, LONG, GLOBAL,
+    )},
+    **{op[0]: 0 for op in (MEMOIZE, BINPUT, LONG_BINPUT, TUPLE1)},
+    **{op[0]: -1 for op in (APPEND, TUPLE2, REDUCE, NEWOBJ, BUILD, STACK_GLOBAL, POP)},
+    **{op[0]: -2 for op in (SETITEM, TUPLE3, NEWOBJ_EX)},
+}  # fmt: skip
+#: How long opcodes are, if not one byte; and how the length of their argument is packed, if it has one.
+_LENGTHS: Final = {
+    **{op[0]: 2 for op in (BININT1, BINGET, BINPUT)},
+    **{op[0]: 3 for op in (BININT2,)},
+    **{op[0]: 5 for op in (BININT, LONG_BINGET, LONG_BINPUT)},
+    **{op[0]: 9 for op in (BINFLOAT,)},
+}
+_LENGTHS_OF_LENGTHS: Final = {
+    **{op[0]: ("<B", 2) for op in (LONG1, SHORT_BINBYTES, SHORT_BINUNICODE)},
+    **{op[0]: ("<I", 5) for op in (LONG4, BINBYTES, BINUNICODE)},
+    **{op[0]: ("<Q", 9) for op in (BINBYTES8, BINUNICODE8, BYTEARRAY8)},
+}
+#: How many lines of argument opcodes have, protocols below 4.
+_LINES: Final = {INT[0]: 1, LONG[0]: 1, GLOBAL[0]: 2}
+
+
+def _length(stream: bytes, place: int) -> int:
+    """Return how many bytes an opcode and its argument take."""
+    opcode = stream[place]
+    if opcode in _LENGTHS_OF_LENGTHS:
+        form, n = _LENGTHS_OF_LENGTHS[opcode]
+        return n + int(unpack_from(form, stream, place + 1)[0])
+    end = place
+    for _ in range(_LINES.get(opcode, 0)):
+        end = stream.index(b"\n", end + 1)
+    return _LENGTHS.get(opcode, 1) + end - place
+
+
+def content(piece: memoryview, start: int) -> tuple[int, int]:
+    """Return where the content of C's frame begins and ends in a piece.
+
+    Behind it there may be the header of a large bytes or str, of five or nine bytes.  Less than four bytes are no
+    frame, as in stock.
+    """
+    if len(piece) > start and piece[start] == FRAME[0]:
+        start += 9
+        return start, start + unpack_from("<Q", piece, start - 8)[0]
+    n = len(piece) - start
+    return start, len(piece) - (5 if n < 9 else 9)

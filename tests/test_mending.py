@@ -1,0 +1,220 @@
+"""Containers of awkward lengths, anywhere in what the C pickler writes: their last batches are mended.
+
+Not for: the lengths themselves, at the root and under every pickler (`test_graft`), nor for random uses (`test_soak`).
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import itertools
+import pickle
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from oracle.compare import explain
+
+import fastpickle
+from fastpickle import _stdlib, mending
+from fastpickle._stdlib import awkward_batches
+
+differences = pytest.importorskip("fastpickle.differences")
+
+pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
+
+FRAME = 64 * 1024
+#: Strings that have the bytes of an end in them, or nearly.
+LOOKALIKES = ("u(u", "e(Ne", "e(K\x01e", "u(NNu", "menu(user)", "e(", "u(", "(", "}(e(]u(u")
+
+
+def stock_dumps(obj: object, protocol: int) -> bytes:
+    """Return what the stock pickler writes."""
+    file = io.BytesIO()
+    pickle._Pickler(file, protocol).dump(obj)  # type: ignore[attr-defined]
+    return file.getvalue()
+
+
+def our_dump(obj: object, protocol: int) -> bytes:
+    """Return what a pickler with a file writes, which grafts in other ways than dumps()."""
+    file = io.BytesIO()
+    fastpickle.Pickler(file, protocol).dump(obj)
+    return file.getvalue()
+
+
+def check(obj: object, *protocols: int) -> None:
+    """Compare both of ours with stock's."""
+    for protocol in protocols or (4,):
+        expected = stock_dumps(obj, protocol)
+        for dumps in fastpickle.dumps, our_dump:
+            found = dumps(obj, protocol)
+            if found != expected:
+                pytest.fail(f"{dumps.__name__}, protocol {protocol}: {explain(expected, found)}")
+
+
+@pytest.fixture
+def mended(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Give a list of whether mend() did what it was called for, each time."""
+    results: list[bool] = []
+    mend = differences.mend
+
+    def counted(*args: Any) -> Any:
+        pieces = mend(*args)
+        results.append(pieces is not None)
+        return pieces
+
+    monkeypatch.setattr(differences, "mend", counted)
+    yield results
+    assert results or not awkward_batches
+
+
+class Builder:
+    """Makes random plain objects, many of which have awkward lengths."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.made: list[Any] = []
+
+    def atom(self) -> Any:
+        """Return something that has no items."""
+        n = self.random.randrange(1 << self.random.randrange(1, 40))
+        return self.random.choice(
+            (
+                n,
+                -n,
+                n * 0.5,
+                None,
+                True,
+                f"text {n}",
+                b"bytes" * (n % 70),
+                self.random.choice(LOOKALIKES),
+                "ä" * (n % 300),
+            )
+        )
+
+    def object(self, depth: int) -> Any:
+        """Return an atom, a container, or what was made before."""
+        choice = self.random.random()
+        if choice < 0.1 and self.made:
+            return self.random.choice(self.made)
+        if choice < 0.12:
+            return self.random.choice(("x", b"y", "é")) * self.random.choice((FRAME - 1, FRAME, FRAME // 2, FRAME + 1))
+        if depth == 0 or choice < 0.3:
+            return self.atom()
+        return self.container(depth, self.random.choice((0, 1, 2, 3, 4, 5, 20, 1000, 1001)))
+
+    def container(self, depth: int, n: int) -> Any:
+        """Return a container of `n` items."""
+        kind = self.random.choice((list, list, dict, dict, set, tuple, frozenset))
+        few = [self.object(depth - 1) for _ in range(min(n, 1 + self.random.randrange(20)))]
+        if n > 20 and self.random.random() < 0.5:
+            few[:-1] = [self.atom()]  # the last item of all may be large
+        items = [*itertools.islice(itertools.chain([few[0]] * (n - len(few)), few), n)] if few else []
+        made: Any
+        if kind is dict:
+            made = {f"key {i}" if self.random.random() < 0.5 else i: x for i, x in enumerate(items)}
+        elif kind is set or kind is frozenset:
+            made = kind(range(n - 1, -1, -1))
+        else:
+            made = kind(items)
+        self.made.append(made)
+        return made
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random(seed: int) -> None:
+    """Whatever is in what C wrote, and wherever, the bytes are stock's."""
+    builder = Builder(seed)
+    for _ in range(6):
+        check(builder.container(3, builder.random.choice((3, 60, 1000, 1001))), 4, 1 + seed % 5)
+
+
+def _recursive_tuple() -> Any:
+    items: list[Any] = []
+    made = (items, 1)
+    items.append(made)
+    return made
+
+
+#: What may stand where a frame ends.
+FOLLOWING: dict[str, Callable[[], Any]] = {
+    "atoms": lambda: [1, None, 2.5, True, -70_000, 1 << 40],
+    "texts": lambda: ["a", "b" * 300, b"c", b"d" * 300],
+    "the same": lambda: ["shared"] * 4,
+    "tuples": lambda: [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ((1, 2, 3, 4), 5, 6, 7)],
+    "empty list, tuple": lambda: [[], (1, 2, 3, 4), {}, (1, 2, 3, 4), [], [1, 2]],
+    "lists": lambda: [[1, 2], [3], [], [[4, 5], [6, 7]]],
+    "dicts": lambda: [{1: 2, 3: 4}, {5: 6}, {}, {7: {8: 9, 10: 11}, 12: 13}],
+    "sets": lambda: [{1, 2}, frozenset((3, 4)), set(), frozenset(), bytearray(b"5")],
+    "recursive tuple": lambda: [_recursive_tuple(), _recursive_tuple()],
+    "large": lambda: [1, "x" * FRAME, 2, b"y" * FRAME, b"z" * FRAME, 3],
+    "awkward": lambda: [dict.fromkeys(range(1000)), set(range(1000)), [*range(1001)]],
+    "instances": lambda: [datetime.date(2020, 1, 2), range(3), datetime.timedelta(4)],
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_end_of_a_frame(name: str, mended: list[bool]) -> None:
+    """Frames end at the first object that is saved when they are full, also where mending has made them shorter."""
+    for n in range(40):
+        awkward = [dict.fromkeys(range(1000)), [*range(1001)], set(range(1000))][n % 3]
+        filler = FRAME - len(stock_dumps(awkward, 4)) - 50 + n
+        obj = [awkward, "x" * filler, FOLLOWING[name](), "y" * (FRAME - 20), FOLLOWING[name](), [None] * 60]
+        check(obj, 4, 5)
+    assert all(mended)
+
+
+@pytest.mark.parametrize("protocol", range(1, 6))
+def test_many_frames(protocol: int, mended: list[bool]) -> None:
+    """Awkward containers in each of many frames move each end of a frame further."""
+    check([{i: [j, str(i)] for i in range(1000)} for j in range(40)], protocol)
+    check([{"id": i, "t": (1, 2, 3, i), "s": set(range(1000)), "l": [str(i)] * 1001} for i in range(150)], protocol)
+    assert all(mended)
+
+
+@pytest.mark.parametrize("lookalike", LOOKALIKES)
+def test_lookalike(lookalike: str) -> None:
+    """Texts that have the bytes of an end in them are never mended."""
+    for obj in (
+        [lookalike] * 1001,
+        [[lookalike] * 1001, lookalike, [1, lookalike]],
+        [*(f"{lookalike} {i}" for i in range(1001)), dict.fromkeys(range(1000))],
+        {lookalike * i: i for i in range(1, 1001)},
+        [lookalike.encode() * 1000, {lookalike: dict.fromkeys(range(1001))}],
+        [f"{lookalike}{i}" for i in range(5000)],
+    ):
+        check(obj, 1, 3, 4, 5)
+
+
+def test_number_of_ends_must_be_right() -> None:
+    """What looks like more ends, or fewer, than there are is not mended."""
+    pickled = pickle.dumps([{1: 2}, dict.fromkeys(range(1000)), "u(u"], 4)
+    n = len(mending.suspicious.findall(pickled))
+    for ends in {}, {(ord("u"), 0): n + 1}, {(ord("u"), 2): n}, {(ord("e"), 1): 1}:
+        assert mending.mend([pickled], True, ends) is (None if n or ends else mending.mend([pickled], True, ends))
+
+
+def test_bytes_that_are_no_pickle() -> None:
+    """Where the bytes behind what looks like a batch mean nothing, it is none."""
+    rng = random.Random(1)
+    for n in range(300):
+        noise = b"e(" + rng.randbytes(n % 40) + b"u(" + rng.randbytes(n)
+        check([noise, dict.fromkeys(range(1000), noise), [noise] * 1001], 4)
+
+
+def test_pickled_with_large_objects(mended: list[bool]) -> None:
+    """Large texts stand between frames, and are left alone."""
+    for n in 0, 1, 2, 3, 4, 5:
+        obj = [[None] * n, "u(u" * FRAME, dict.fromkeys(range(1000)), b"e(Ne" * FRAME, b"x" * FRAME, [*range(1001)]]
+        check(obj, 4, 5)
+    assert all(mended)
+
+
+def test_items_of_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a list that C is given in parts, the awkward containers in each part are mended."""
+    graft = pytest.importorskip("fastpickle.graft")
+    monkeypatch.setattr(graft, "_long", 2000)
+    monkeypatch.setattr(graft, "_CHUNK", 200_000)
+    check([dict.fromkeys(range(1000 + i % 2), i) if i % 7 == 0 else i for i in range(3001)], 1, 4)
+    check({i: [*range(1001)] if i % 700 == 0 else i for i in range(5000)}, 1, 4)
