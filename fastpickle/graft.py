@@ -39,10 +39,10 @@ from .cpickler import (
     use,
     written_by,
 )
-from .differences import BATCHSIZE, made_ours
+from .differences import made_ours
 from .hooks import Plan
 from .lazymemo import AT_ROOT, IN_BATCHES, keep_memo, update_memo
-from .mending import content
+from .mending import BATCHSIZE, content
 
 __all__ = [
     "FEWEST",

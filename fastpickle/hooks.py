@@ -58,6 +58,7 @@ from ._stdlib import NO_VALUE, CPickler, Framer, StockPickler, stock_methods
 __all__ = [
     "ATOMS",
     "PLAIN",
+    "STOCK_RULE",
     "Dump",
     "GraftRule",
     "Plan",
@@ -184,7 +185,8 @@ class GraftRule:
 
 #: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.
 graft_rules: Final[dict[tuple[type, Any], GraftRule]] = {}
-_STOCK_RULE: Final = GraftRule()
+#: That of stock's own entries, with nothing to ask.
+STOCK_RULE: Final = GraftRule()
 #: Dispatch entries that save a class or function by its name, and for each what tells whether it will.
 saved_by_name: Final[dict[Any, Callable[[Any, Any], bool]]] = {
     stock_methods["save_type"]: lambda pickler, obj: True,
@@ -403,10 +405,10 @@ def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
 
 def _graft_rule(entries: tuple[Any, ...]) -> GraftRule | None:
     """Return the rule for picklers with these dispatch entries, None if one of them is anybody's."""
-    rule = None if CPickler is None else _STOCK_RULE
+    rule = None if CPickler is None else STOCK_RULE
     for t, entry, stock_entry in zip(_TYPES, entries, _STOCK_ENTRIES, strict=True):
         if rule is not None and entry is not stock_entry:
-            rule = graft_rules.get((t, entry)) if rule is _STOCK_RULE else None
+            rule = graft_rules.get((t, entry)) if rule is STOCK_RULE else None
     return rule
 
 

@@ -17,8 +17,9 @@ Not for: finding out how many there are (`differences`).  The opcodes are those 
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left, bisect_right
-from itertools import accumulate
+from itertools import accumulate, islice
 from pickle import (
     ADDITEMS,
     APPEND,
@@ -39,6 +40,9 @@ from pickle import (
     EMPTY_LIST,
     EMPTY_SET,
     EMPTY_TUPLE,
+    EXT1,
+    EXT2,
+    EXT4,
     FRAME,
     FROZENSET,
     GLOBAL,
@@ -72,21 +76,22 @@ from pickle import (
 from struct import error, pack, unpack_from
 from typing import Any, Final
 
-from ._stdlib import Framer
+from ._stdlib import Framer, StockPickler
 
-__all__ = ["Ends", "content", "mend", "suspicious"]
+__all__ = ["BATCHSIZE", "HIGH", "Ends", "content", "find_doubtful", "mend", "possible_ends"]
 
 #: How many ends there are, by the opcode that closes the batch, and by what is in it.
 Ends = dict[tuple[int, int], int]
 
+BATCHSIZE: Final[int] = StockPickler._BATCHSIZE
 _TARGET: Final[int] = Framer._FRAME_SIZE_TARGET
 _FRAME_SIZE_MIN: Final[int] = Framer._FRAME_SIZE_MIN
-#: How many opcodes are read for one question, about 10 ms.
-_STEPS: Final = 20_000
-#: How many places that may be ends are looked at in a short stream, about 1 ms.
-_DOUBTFUL: Final = 200
-#: So many objects above a MARK are no end, unless they are in tuples of two and three, which are in each other.
-_HIGH: Final = 16
+#: How far from the end the last batch is, most often.
+_NEAR: Final = 4096
+#: So many objects above a MARK may be one object or two in the end, tuples of two and three in each other.
+HIGH: Final = 8
+#: If it takes too long to be sure.
+_FEW: Final = 2
 
 
 def _atoms() -> bytes:
@@ -101,34 +106,75 @@ def _atoms() -> bytes:
     )) + b")"  # fmt: skip
 
 
-#: Finds each batch that follows another and may be one of those above; it may be a part of a str as well.
-suspicious: Final = re.compile(
-    rb"\((?:(?<=e\()(?!%(x)b(?!e))|(?<=u\()(?!%(x)b%(x)b(?!u))|(?<=\x90\()(?=\x90))" % {b"x": _atoms()}, re.DOTALL
-)
+#: Finds where a MARK may begin another batch, that is to be mended; it may be a part of a str or a number as well.
+#: Tuples of atoms are no batches, nor is one of a set that has elements in it.
+_doubtful: Final = re.compile(rb"\((?<=[eu\x90]\()(?!%b{1,8}[t\x91]|(?<=\x90\()[^\x90])" % _atoms(), re.DOTALL)
 
 
-def mend(pieces: list[Any], framed: bool, ends: Ends) -> list[Any] | None:
+def find_doubtful(piece: Any, start: int = 0, end: int = sys.maxsize) -> list[int]:
+    """Return where the MARKs in a piece are that may begin a batch to be mended, up to `_most_doubtful`."""
+    found = islice(_doubtful.finditer(piece, start, end), _most_doubtful(piece))
+    return [match.start() for match in found]
+
+
+def _most_doubtful(piece: Any) -> int:
+    """Return how many MARKs it is worth while to find: more than a container with its items in the piece has itself."""
+    return 100 + len(piece) // BATCHSIZE
+
+
+def possible_ends(piece: Any, marks: list[int]) -> int:
+    """Return how many of the doubtful MARKs in a piece may begin an end, at most.
+
+    All do that begin a batch of more than `_FEW` objects: it is not read to its end.
+    """
+    if len(marks) == _most_doubtful(piece):
+        return len(piece)
+    reader = _Reader(piece)
+    n = 0
+    for mark in marks:
+        try:
+            n += _end(reader, mark, _FEW) is not None
+        except _Unclear:
+            n += 1
+    return n
+
+
+def mend(pieces: list[Any], framed: bool, ends: Ends, long: int) -> list[Any] | None:
     """Return what C wrote, with the batches mended, in pieces like those of C.
 
     Args:
         pieces: what C wrote, from PROTO on, or from the beginning of a frame on; it is emptied, to hold less.
         framed: whether there are frames, from protocol 4 on.
         ends: how many batches are to be mended.
+        long: how many others with a MARK have more than `HIGH` objects, at least; -1 if there is one end, and nothing
+            behind its MARK looks like another.
 
     Returns:
         The pieces; None if it is not certain which batches these are.
     """
     try:
         if framed:
-            return _Frames(pieces).mended(ends)
+            return _Frames(pieces).mended(ends, long)
         stream = b"".join(pieces)
-        return [_Edits(stream, [], ends).between(0, len(stream))]
+        return [_Edits(stream, [], ends, long).between(0, len(stream))]
     except _Unclear:
         return None
 
 
 class _Unclear(Exception):
     """It is not certain what the bytes mean."""
+
+
+def _end(reader: _Reader, mark: int, high: int) -> tuple[int, int, int] | None:
+    """Return what `_Reader.close` does of a batch to be mended; None if it is none.
+
+    Raises:
+        _Unclear: it may be one.
+    """
+    closed = reader.close(mark + 1, high)
+    if closed is None or closed[0] != reader.stream[mark - 1] or closed[2] not in _INTO[closed[0]]:
+        return None
+    return closed
 
 
 class _Frames:
@@ -169,9 +215,9 @@ class _Frames:
         self.stream = b"".join(parts)
         pieces.clear()
 
-    def mended(self, ends: Ends) -> list[Any]:
+    def mended(self, ends: Ends, long: int) -> list[Any]:
         """Return the pieces, mended."""
-        edits = _Edits(self.stream, self.larges, ends)
+        edits = _Edits(self.stream, self.larges, ends, long)
         pieces: list[Any] = []
         head = self.head
         begin = 0
@@ -196,7 +242,7 @@ class _Frames:
         for k, cut in enumerate(cuts):
             full = edits.place(starts[-1] - edits.gone(starts[-1]) + _TARGET)
             read_from = cuts[max(k, bisect_right(cuts, full) - 1)]
-            start = cut if cut >= full else _find_save(self.stream, read_from, full, end)
+            start = cut if cut >= full else edits.reader.find_save(read_from, full, end)
             if start >= end:
                 break
             starts.append(start)
@@ -210,29 +256,35 @@ class _Edits:
         _Unclear: there are more or fewer of them than there should be.
     """
 
-    def __init__(self, stream: bytes, larges: list[tuple[int, int, int]], ends: Ends) -> None:
+    def __init__(self, stream: bytes, larges: list[tuple[int, int, int]], ends: Ends, long: int) -> None:
         edits: list[tuple[int, int, bytes]] = []
         found: Ends = {}
-        doubtful = _DOUBTFUL + len(stream) // 200
-        large = 0
-        for match in suspicious.finditer(stream):
-            mark = match.start()
-            while large < len(larges) and larges[large][2] <= mark:
-                large += 1
-            if large < len(larges) and larges[large][0] <= mark:
+        self.reader = _Reader(stream)
+        marks: list[int] = []
+        is_last = long < 0
+        if is_last:
+            marks = find_doubtful(stream, max(0, len(stream) - _NEAR, *(end for _, _, end in larges[-1:])))
+        if not marks:
+            start = 0
+            for begin, _, end in (*larges, (len(stream),) * 3):
+                found_here = find_doubtful(stream, start, begin)
+                if len(found_here) == _most_doubtful(stream):
+                    raise _Unclear
+                marks += found_here
+                start = end
+        for mark in marks[-1:] if is_last else marks:
+            try:
+                closed = _end(self.reader, mark, HIGH)
+            except _Unclear:
+                long -= 1
                 continue
-            doubtful -= 1
-            if not doubtful:
-                raise _Unclear
-            closed = _close(stream, mark + 1, _HIGH)
             if closed is None:
                 continue
             opcode, place, n = closed
-            if opcode == stream[mark - 1] and n in _INTO[opcode]:
-                found[opcode, n] = found.get((opcode, n), 0) + 1
-                into = _INTO[opcode][n]
-                edits += ((mark, 2, b""),) if into is None else ((mark, 1, b""), (place, 1, into))
-        if found != ends:
+            found[opcode, n] = found.get((opcode, n), 0) + 1
+            into = _INTO[opcode][n]
+            edits += ((mark, 2, b""),) if into is None else ((mark, 1, b""), (place, 1, into))
+        if found != ends or (not is_last and long < 0):  # an end may be among those that are not clear
             raise _Unclear
         edits.sort()
         self.stream = memoryview(stream)
@@ -269,68 +321,82 @@ _INTO: Final[dict[int, dict[int, bytes | None]]] = {
 }
 
 
-def _find_save(stream: bytes, begin: int, full: int, end: int) -> int:
-    """Return where, from `full` on, the saving of an object begins; `end` if not before that.
+class _Reader:
+    """Reads opcodes.
 
-    Args:
-        begin: where one does, at or before `full`.
+    Attributes:
+        steps: how many more may be read; one takes 0.4 us.
     """
-    place = begin
-    last = 0
-    while place < end:
-        opcode = stream[place]
-        if place >= full:
-            if opcode == MARK[0]:  # of a tuple or frozenset, which are saved from here on, or of a batch
-                closed = _close(stream, place + 1)
-                if closed is None:
-                    raise _Unclear
-                if closed[0] not in _BATCHES:
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.steps = 10_000 + len(stream) // 20
+
+    def close(self, place: int, high: int = sys.maxsize) -> tuple[int, int, int] | None:
+        """Read on behind a MARK to the opcode that closes it.
+
+        Args:
+            place: where it goes on behind the MARK.
+            high: how many objects may stand above the MARK.
+
+        Returns:
+            The opcode, where it is, and how many objects are above the MARK then; None if this is no pickle.
+
+        Raises:
+            _Unclear: they are more, it takes too long, or the stream ends.
+        """
+        stream = self.stream
+        heights: list[int] = []
+        height = 0
+        try:
+            while self.steps > 0:
+                self.steps -= 1
+                opcode = stream[place]
+                if opcode == MARK[0]:
+                    heights.append(height)
+                elif opcode in _CLOSING:
+                    if not heights:
+                        return opcode, place, height
+                    height = heights.pop() + _CLOSING[opcode]
+                elif opcode in _EFFECTS:
+                    height += _EFFECTS[opcode]
+                    if not heights and not 0 <= height <= high:
+                        if height < 0:
+                            return None
+                        break
+                else:
+                    return None
+                place += _length(stream, place)
+        except (IndexError, ValueError, error):
+            pass
+        raise _Unclear
+
+    def find_save(self, place: int, full: int, end: int) -> int:
+        """Return where, from `full` on, the saving of an object begins; `end` if not before that.
+
+        Args:
+            place: where one does, at or before `full`.
+        """
+        stream = self.stream
+        last = 0
+        while place < end:
+            opcode = stream[place]
+            if place >= full:
+                if opcode == MARK[0]:  # of a tuple or frozenset, which are saved from here on, or of a batch
+                    closed = self.close(place + 1)
+                    if closed is None:
+                        raise _Unclear
+                    if closed[0] not in _BATCHES:
+                        return place
+                elif _EFFECTS.get(opcode, 0) == 1 and last not in _POPS:
                     return place
-            elif _EFFECTS.get(opcode, 0) == 1 and last not in _POPS:
-                return place
-        last = opcode
-        place += _length(stream, place)
-    return end
+            last = opcode
+            place += _length(stream, place)
+        return end
 
 
 _BATCHES: Final = frozenset(_INTO)
 _POPS: Final = frozenset((POP[0], POP_MARK[0]))
-
-
-def _close(stream: bytes, place: int, high: int = _STEPS) -> tuple[int, int, int] | None:
-    """Read on behind a MARK to the opcode that closes it.
-
-    Args:
-        place: where it goes on behind the MARK.
-        high: how many objects may stand above the MARK.
-
-    Returns:
-        The opcode, where it is, and how many objects are above the MARK then; None if this is no pickle, or too high.
-
-    Raises:
-        _Unclear: it takes too long.
-    """
-    heights: list[int] = []
-    height = 0
-    for _ in range(_STEPS):
-        try:
-            opcode = stream[place]
-            if opcode == MARK[0]:
-                heights.append(height)
-            elif opcode in _CLOSING:
-                if not heights:
-                    return opcode, place, height
-                height = heights.pop() + _CLOSING[opcode]
-            else:
-                height += _EFFECTS[opcode]
-                if height > high and not heights:
-                    return None
-            place += _length(stream, place)
-        except (LookupError, ValueError, error):
-            return None
-    raise _Unclear
-
-
 #: The opcodes that close a MARK, with how many objects they leave in its place.
 _CLOSING: Final = {op[0]: 0 for op in (APPENDS, SETITEMS, ADDITEMS, POP_MARK)} | {op[0]: 1 for op in (TUPLE, FROZENSET)}
 #: How many objects more there are after an opcode; those with one more begin the saving of an object.
@@ -338,7 +404,7 @@ _EFFECTS: Final = {
     **{op[0]: 1 for op in (
         NONE, NEWTRUE, NEWFALSE, EMPTY_TUPLE, EMPTY_LIST, EMPTY_DICT, EMPTY_SET, BININT, BININT1, BININT2, BINFLOAT,
         LONG1, LONG4, SHORT_BINBYTES, BINBYTES, BINBYTES8, BYTEARRAY8, SHORT_BINUNICODE, BINUNICODE, BINUNICODE8,
-        BINGET, LONG_BINGET, INT, LONG, GLOBAL,
+        BINGET, LONG_BINGET, INT, LONG, GLOBAL, EXT1, EXT2, EXT4,
     )},
     **{op[0]: 0 for op in (MEMOIZE, BINPUT, LONG_BINPUT, TUPLE1)},
     **{op[0]: -1 for op in (APPEND, TUPLE2, REDUCE, NEWOBJ, BUILD, STACK_GLOBAL, POP)},
@@ -346,9 +412,9 @@ _EFFECTS: Final = {
 }  # fmt: skip
 #: How long opcodes are, if not one byte; and how the length of their argument is packed, if it has one.
 _LENGTHS: Final = {
-    **{op[0]: 2 for op in (BININT1, BINGET, BINPUT)},
-    **{op[0]: 3 for op in (BININT2,)},
-    **{op[0]: 5 for op in (BININT, LONG_BINGET, LONG_BINPUT)},
+    **{op[0]: 2 for op in (BININT1, BINGET, BINPUT, EXT1)},
+    **{op[0]: 3 for op in (BININT2, EXT2)},
+    **{op[0]: 5 for op in (BININT, LONG_BINGET, LONG_BINPUT, EXT4)},
     **{op[0]: 9 for op in (BINFLOAT,)},
 }
 _LENGTHS_OF_LENGTHS: Final = {

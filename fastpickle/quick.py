@@ -14,7 +14,7 @@ from typing import Any
 
 from . import graft, hooks
 from .cpickler import ManyInstances, take_own
-from .differences import BATCHSIZE
+from .mending import BATCHSIZE
 
 __all__ = ["Quick"]
 
