@@ -269,5 +269,5 @@ def test_end_that_is_not_recognized() -> None:
                 check([hidden, lookalike, 1], 4)
                 check([lookalike, *range(1500), hidden], 4)
                 check([*range(1000), [lookalike, hidden]], 4)
-                check([[], *range(999), lookalike * FRAME], 4)
+                check([[], *(f"text {i}" for i in range(999)), lookalike * (FRAME // 4)], 4)
                 check([*range(1000), (lookalike, "x" * FRAME, lookalike * FRAME)], 4)
