@@ -42,13 +42,36 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
     Returns:
         Whether it is ours; if not, its pieces are of no use.
     """
-    if plan.proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, grafter.pieces)):
+    proto = plan.proto
+    if proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, grafter.pieces)):
         return False
+    n = grafter.held.written
+    if n < BATCHSIZE and grafter.table is None and _is_small_ours(pickler, plan, grafter, n):
+        return True
     written = _Written(pickler, plan, grafter, obj, of_items)
     return (
         (plan.graft_rule is STOCK_RULE or (not written.is_compared() and not written.has_unwanted()))
         and (grafter.table is None or written.is_by_name())
-        and (written.n < BATCHSIZE or not plan.proto or not awkward_batches or written.is_mended())
+        and (n < BATCHSIZE or not proto or not awkward_batches or written.is_mended())
+    )
+
+
+def _is_small_ours(pickler: Any, plan: Plan, grafter: Any, n: int) -> bool:
+    """Tell whether so few bytes are ours, as far as that is soon found out."""
+    rule = plan.graft_rule
+    if rule is STOCK_RULE:
+        return True
+    if len(grafter.pieces) > 1:
+        return False
+    piece = grafter.pieces[0]
+    for text in rule.texts[plan.proto]:
+        if text in piece:
+            return False
+    if rule.lengths is None:
+        return True
+    lengths = rule.lengths(pickler)
+    return n < _LEAST * min(lengths) or not any(
+        [type(x) is dict and len(x) in lengths for _, x in grafter.memo.copy().values()]  # noqa: C419  # takes less time
     )
 
 
@@ -78,20 +101,17 @@ class _Written:
     def is_compared(self) -> bool:
         """Tell whether there is a dict for which dill would ask somebody's `__eq__`."""
         rule = self.plan.graft_rule
-        if rule.compared is None:
+        if rule.lengths is None or self.n < _LEAST * min(lengths := rule.lengths(self.pickler)):
             return False
-        if self._is_memo_small:
-            lengths_here = {*map(len, self._memoized(_DICT))}
-            return bool(lengths_here) and not lengths_here.isdisjoint(rule.compared(self.pickler, self.n)[1])
-        dicts = EMPTY_DICT + MEMOIZE + MARK if self.plan.proto >= 4 else EMPTY_DICT
-        if self.n < 16_000 and not self._has((dicts,)):
-            return False
-        names, lengths = rule.compared(self.pickler, self.n)  # takes 10 us
-        return (
-            bool(names)
-            and (len(names) > _FEW_NAMES or self._has(name.encode() for name in names))
-            and any(len(x) in lengths for x in self._memoized(_DICT))
-        )
+        if not self._is_memo_small:
+            dicts = EMPTY_DICT + MEMOIZE + MARK if self.plan.proto >= 4 else EMPTY_DICT
+            if self.n < 16_000 and not self._has((dicts,)):
+                return False
+            if self.n >= BATCHSIZE:
+                names = rule.compared(self.pickler)
+                if not names or (len(names) <= _FEW_NAMES and not self._has(name.encode() for name in names)):
+                    return False
+        return any(len(x) in lengths for x in self._memoized(_DICT)) and bool(rule.compared(self.pickler))
 
     def has_unwanted(self) -> bool:
         """Tell whether there is a name or builtin that only Python can write."""
@@ -163,7 +183,7 @@ class _Written:
     @cached_property
     def _is_memo_small(self) -> bool:
         """Tell whether the memo is looked at sooner than the bytes: an entry, 30 bytes of its table, takes 100 ns."""
-        return bool((self.grafter.__sizeof__() - _SIZE) * 8 < self.n)
+        return self.n >= BATCHSIZE and bool((self.grafter.__sizeof__() - _SIZE) * 8 < self.n)
 
     def _has(self, texts: Iterable[bytes]) -> bool:
         """Tell whether one of some texts is in the bytes, which takes 0.3 to 0.7 ns for each."""
@@ -201,6 +221,8 @@ class _Written:
         return (x for x in objs if id(x) not in others)
 
 
+#: So many bytes a key and its value take at least, but for one None, True, False and () as a key.
+_LEAST: Final = 2
 #: For so many names it is worth while to look for them in what was written, before the memo is looked at.
 _FEW_NAMES: Final = 10
 #: To mend takes three times as much room, or is done for smaller parts.

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from io import SEEK_END, BufferedRandom, BufferedWriter, BytesIO, FileIO
 from itertools import islice
 from operator import attrgetter, length_hint
+from pickle import FRAME
 from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
@@ -60,8 +61,6 @@ __all__ = [
 #: From this many items on a container inside is offered to C, if they are more than the memo's entries, which have to
 #: be copied there and back: an entry costs 0.3 us, an item gains 0.1 to 0.3 us, an offer costs 3 us.
 FEWEST: Final = 48
-#: A flat container of fewer items is saved sooner by Python, if it is all that is dumped.
-_SMALL: Final = 12
 #: Up to this many bytes it is cheaper to fetch the memo than to leave it where it is.
 _FEW_BYTES: Final = 1024
 #: How many items of a list or dict C is given at first; then as many as give about so many bytes.
@@ -76,7 +75,7 @@ _LARGE_MEMO: Final = 16 << 20
 _DEEP: Final = 10_000
 
 
-def root(pickler: Any, plan: Plan, obj: Any) -> bool:
+def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
     """Let C write all that is dumped.
 
     Args:
@@ -85,11 +84,12 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
         obj: what is dumped.
 
     Returns:
-        Whether it is written; if not, nothing is.
+        Whether it is written; if not, nothing is, but a type's `__hash__` may have run, or a module been imported.
+        None if C was not asked.
     """
     t = type(obj)
-    if t is FunctionType or t is type or (_is_exact(t) and len(obj) < _SMALL and _is_flat(obj, t)):
-        return False  # it would take longer
+    if t is FunctionType or t is type:
+        return None  # it would take longer
     framer = pickler.framer
     frame = framer.current_frame
     memo = pickler.memo
@@ -98,14 +98,17 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
         (frame is not None and frame.tell())
         or (memo and (id(obj) in memo or not _is_exact(t) or len(obj) < FEWEST + len(memo)))
         or not _may_graft(pickler, plan)
+        or (proto and is_for_batches(obj, t))  # its items are for `batches`
     ):
-        return False
-    if proto and is_for_batches(obj, t):
-        return False  # its items are for `batches`
-    grafter = written_by(pickler, plan, memo, {}, lambda grafter: obj)
+        return None
+    grafter = written_by(pickler, plan, memo, {}, _itself, obj)
     if grafter is None or not made_ours(pickler, plan, grafter, obj):
         return False
-    if not _write_pieces(framer, grafter.pieces, 2 if proto >= 2 else 0, 0, 1):
+    pieces = grafter.pieces
+    if frame is not None and len(pieces) == 1:
+        piece = pieces[0]
+        frame.write(memoryview(piece)[11 if piece[2] == FRAME[0] else 2 : -1])
+    elif not _write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
     if grafter.held.written < _FEW_BYTES:
         update_memo(memo, grafter)
@@ -113,6 +116,10 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool:
     else:
         keep_memo(pickler, memo, grafter, AT_ROOT)
     return True
+
+
+def _itself(grafter: Any, obj: Any) -> Any:
+    return obj
 
 
 def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
@@ -125,7 +132,7 @@ def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
     """
     if plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler):
         return None
-    grafter = written_by(pickler, plan, {}, {}, lambda grafter: obj, sys.maxsize)
+    grafter = written_by(pickler, plan, {}, {}, _itself, obj, sys.maxsize)
     return None if grafter is None else finished(pickler, plan, grafter, obj)
 
 
@@ -278,7 +285,9 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     memo = pickler.memo
     args = _padding(framer, plan)
     if args is not None:
-        grafter = written_by(pickler, plan, memo, dump.known, lambda grafter: Splice(grafter, args, state=obj))
+        grafter = written_by(
+            pickler, plan, memo, dump.known, lambda grafter, obj: Splice(grafter, args, state=obj), obj
+        )
         if grafter is not None and made_ours(pickler, plan, grafter, obj) and _write(framer, plan, grafter.pieces, 2):
             update_memo(memo, grafter)
             give_back(grafter)
@@ -348,14 +357,6 @@ def _back_off(dump: Any) -> None:
     """Skip offers after one that failed: one, three, seven ... after each further one, until one succeeds."""
     dump.penalty = min(2 * dump.penalty + 1, 127)
     dump.offers_to_skip = dump.penalty
-
-
-def _is_flat(obj: Any, t: type) -> bool:
-    """Tell whether a container has only atoms in it."""
-    return _ATOMS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))  # a type's hash may be anybody's
-
-
-_ATOMS: Final = frozenset(map(id, (type(None), bool, int, float, str, bytes)))
 
 
 def _is_exact(t: type) -> bool:

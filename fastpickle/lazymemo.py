@@ -22,12 +22,11 @@ def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
     n = len(memo)
     entries = grafter.memo.copy()
     new: list[Any] = [None] * (len(entries) - n)
-    for entry in entries.values():
-        i = entry[0]
+    for item in entries.items():
+        i = item[1][0]
         if i >= n:
-            new[i - n] = entry
-    for entry in new:
-        memo[id(entry[1])] = entry
+            new[i - n] = item
+    memo.update(new)
 
 
 def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> None:

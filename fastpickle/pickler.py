@@ -42,6 +42,9 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
+_ATOM_IDS = frozenset(map(id, hooks.ATOMS))
+#: A flat container of so many items is not saved sooner than hook by hook, if it is all that is dumped.
+_TINY = 3
 
 
 class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to the stdlib, so typeshed does not know it
@@ -78,14 +81,22 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         is_root = has_dump = False
         try:
             if plan is None:
-                if t in _ATOMS or (t in hooks.savers and not obj):
+                if t in _ATOMS or (
+                    t in hooks.savers
+                    and len(obj) <= _TINY
+                    and _ATOM_IDS.issuperset(
+                        map(id, map(type, obj.values() if t is dict else obj))  # a type's hash may be anybody's
+                    )
+                ):
                     plan = PLAIN  # nothing to be gained
                 else:
                     plan = hooks.plan(self)
                     if plan.graft_rule is not None:
-                        if graft.root(self, plan, obj):
+                        is_grafted = graft.root(self, plan, obj)
+                        if is_grafted:
                             return
-                        plan = hooks.plan(self)  # a type's __hash__ may have run, or a module been imported
+                        if is_grafted is not None:
+                            plan = hooks.plan(self)
                     is_root = True
                     object.__setattr__(self, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
                     if plan:

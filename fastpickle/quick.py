@@ -39,6 +39,12 @@ class Quick:
         self._plans: list[hooks.Plan] = []
         self._idle: list[list[Any]] = [[] for proto in range(6)]
 
+    def _look(self) -> None:
+        """Find out for which protocols C may be asked."""
+        cls = self._cls
+        self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
+        self._seen = _attributes(cls), hooks.entries_of(cls.dispatch)
+
     def dumps(self, obj: Any, protocol: int) -> bytes | None:
         """Return what an instance would write.
 
@@ -50,43 +56,39 @@ class Quick:
             The pickle; None if C gave up, or may not be asked.
         """
         cls = self._cls
-        seen = _attributes(cls), hooks.entries_of(cls.dispatch)
-        if seen != self._seen:
-            self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
-            self._seen = seen
+        if (_attributes(cls), hooks.entries_of(cls.dispatch)) != self._seen:
+            self._look()
         plan = self._plans[protocol]
+        rule = plan.graft_rule
         if (
-            plan.graft_rule is None
+            rule is None
             or hasattr(cls, "reducer_override")
             or hasattr(cls, "__getattr__")
             or not cls.fastpickle_grafts
             or not graft.may_write()
         ):
             return None
-        pickler = self._stand_ins[protocol]
-        t = type(obj)
-        if plan.graft_rule.names or not protocol or ((t is list or t is dict) and len(obj) >= BATCHSIZE):
-            return graft.dumps(pickler, plan, obj)
+        if rule is not hooks.STOCK_RULE or not protocol:
+            return graft.dumps(self._stand_ins[protocol], plan, obj)
         # What follows is graft.dumps() without the calls that take longer than a small dump.
+        idle = self._idle[protocol]
         try:
-            grafter = self._idle[protocol].pop()
+            grafter = idle.pop()
         except IndexError:
-            grafter = take_own(pickler, plan)
-            grafter.idle = self._idle[protocol]
+            grafter = take_own(self._stand_ins[protocol], plan, idle)
         try:
             grafter.dump(obj)
         except ManyInstances:
-            return graft.dumps(pickler, plan, obj)
+            return graft.dumps(self._stand_ins[protocol], plan, obj)
         except Exception:
             return None
-        held = grafter.held
-        if held.written >= BATCHSIZE:  # enough for two batches, or for two frames
-            return graft.finished(pickler, plan, grafter, obj)
-        pickled: bytes = grafter.pieces.pop()
-        held.written = 0
+        pickled: bytes = grafter.pieces[0]
+        if len(pickled) >= BATCHSIZE or len(grafter.pieces) > 1:  # enough for two batches, or two frames
+            return graft.finished(self._stand_ins[protocol], plan, grafter, obj)
+        grafter.pieces.clear()
         if grafter.asked:
             grafter.asked = 0
         grafter.known.clear()
         grafter.clear_memo()
-        grafter.idle.append(grafter)
+        idle.append(grafter)
         return pickled

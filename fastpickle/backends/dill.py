@@ -78,8 +78,12 @@ def _is_quiet(pickler: Any) -> bool:
 
 def _may_graft(pickler: Any) -> bool:
     """Tell whether dicts that have no '__name__' are saved as stock saves them."""
-    mains = getattr(pickler, "_main", _dill._main_module), _dill._main_module
-    return _is_quiet(pickler) and all("__name__" in main.__dict__ for main in mains)
+    main = _dill._main_module
+    return (
+        _is_quiet(pickler)
+        and "__name__" in main.__dict__
+        and ((its_own := getattr(pickler, "_main", main)) is main or "__name__" in its_own.__dict__)
+    )
 
 
 def _is_compared(t: type) -> bool:
@@ -91,26 +95,22 @@ def _is_compared(t: type) -> bool:
 _STDLIBS = ("collections", "datetime", "decimal", "enum", "fractions", "pathlib", "pathlib._local", "uuid")
 
 
-def _compared(pickler: Any, n: int) -> tuple[tuple[str, ...], frozenset[int]]:
-    """Return what a dict has to have for dill to ask somebody's `__eq__` for a global of `__main__`.
-
-    Args:
-        pickler: whose main module counts, beside dill's.
-        n: of how many bytes the pickle is.
-
-    Returns:
-        The names, one of which is a key of it, and how long it is; no names if it takes more bytes than there are.
-    """
+def _lengths(pickler: Any) -> tuple[int, ...]:
+    """Return the lengths of the dicts that dill compares with the dict of `__main__`, or of the pickler's module."""
     main = _dill._main_module
-    if getattr(pickler, "_main", main) is main and n < 3 * len(main.__dict__) - 4:  # but for None, True, False and ()
-        return (), frozenset()  # a key takes two bytes, and a value one
+    its_own = getattr(pickler, "_main", main)
+    return (len(main.__dict__),) if its_own is main else (len(main.__dict__), len(its_own.__dict__))
+
+
+def _compared(pickler: Any) -> tuple[str, ...]:
+    """Return the names of the globals there whose `__eq__` may be anybody's; a dict is asked for one if it has it."""
     mains = {id(m): m for m in (getattr(pickler, "_main", _dill._main_module), _dill._main_module)}.values()
     names: list[str] = []
     for main in mains:
         types = map(id, map(type, main.__dict__.values()))
         others = compress(main.__dict__.items(), map(_HARMLESS.isdisjoint, zip(types)))  # tuples of one
         names += [name for name, x in others if not _is_harmless(x)]
-    return tuple(names), frozenset(len(main.__dict__) for main in mains)
+    return tuple(names)
 
 
 def _is_harmless(x: Any) -> bool:
@@ -220,6 +220,7 @@ if _is_known:
         _may_graft,
         _is_compared,
         frozenset({"__name__"}),
+        _lengths,
         _compared,
         (set, frozenset, bytes, bytearray, codecs.encode),
     )
