@@ -95,8 +95,8 @@ class Splice:
     def __init__(self, grafter: Any, args: tuple[Any, ...], *, state: Any = None, items: Any = None, pairs: Any = None):
         self.grafter = grafter
         started = _after_prefix(grafter)
+        grafter.is_spliced = True
         if args:
-            grafter.is_prefixed = True
             grafter.held.written -= len(LARGE)  # C passes that on as it is
         if items is not None:
             self.reduce: tuple[Any, ...] = (_prefix, args, None, chain(started, items))
@@ -131,7 +131,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         known: the types that it may reduce, by id, since the hash of a type may be anybody's; see `_hiding`.
         asked: how many instances it has asked about.
         held, pieces: what it writes to.
-        is_prefixed: whether the first two pieces are a prefix's.
+        is_spliced: whether there is a prefix; from protocol 4 on the first two pieces are its own.
         table: None.
     """
 
@@ -315,7 +315,7 @@ def use(grafter: Any, pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]]
     grafter.plan = plan
     grafter.known = known
     grafter.memo_before = memo
-    grafter.is_prefixed = False
+    grafter.is_spliced = False
     grafter.pieces.clear()
     grafter.held.written = 0
     grafter.held.room = ROOM
@@ -352,7 +352,7 @@ def take_own(pickler: Any, plan: Plan, idle: list[Any]) -> Any:
     grafter.pickler = pickler
     grafter.plan = plan
     grafter.known = {}
-    grafter.is_prefixed = False
+    grafter.is_spliced = False
     grafter.asked = 0
     grafter.idle = idle
     return grafter
@@ -380,7 +380,7 @@ def give_back(grafter: Any) -> None:
     """Keep a C pickler that has written little, and the memo of which nobody wants any more, for the next time."""
     held = grafter.held
     idle = grafter.idle
-    if idle is not None and held.written < MUCH and len(idle) < 4:
+    if idle is not None and held.written < MUCH and len(idle) < 4 and grafter.__sizeof__() < _LARGE_TABLE:
         grafter.pickler = grafter.plan = grafter.known = grafter.memo_before = None
         grafter.clear_memo()
         held.pieces.clear()
@@ -388,6 +388,8 @@ def give_back(grafter: Any) -> None:
 
 
 MUCH: Final = 64 << 10
+#: A table of the memo stays as large as it once was; of more than 200 entries, it takes longer to clear than to make.
+_LARGE_TABLE: Final = 10 << 10
 
 
 def is_written(grafter: Any, obj: Any) -> bool:

@@ -74,11 +74,11 @@ from pickle import (
     TUPLE3,
 )  # fmt: skip
 from struct import error, pack, unpack_from
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ._stdlib import Framer, StockPickler
 
-__all__ = ["BATCHSIZE", "HIGH", "Ends", "content", "find_doubtful", "mend", "possible_ends"]
+__all__ = ["BATCHSIZE", "HIGH", "Ends", "Wanted", "content", "find_doubtful", "is_opcode", "mend", "possible_ends"]
 
 #: How many ends there are, by the opcode that closes the batch, and by what is in it.
 Ends = dict[tuple[int, int], int]
@@ -122,42 +122,64 @@ def _most_doubtful(piece: Any) -> int:
     return 100 + len(piece) // BATCHSIZE
 
 
-def possible_ends(piece: Any, marks: list[int]) -> int:
-    """Return how many of the doubtful MARKs in a piece may begin an end, at most.
+def possible_ends(piece: Any, marks: list[int]) -> list[int]:
+    """Return which of the doubtful MARKs in a piece may begin an end.
 
     All do that begin a batch of more than `_FEW` objects: it is not read to its end.
     """
     if len(marks) == _most_doubtful(piece):
-        return len(piece)
+        return marks  # it would take too long
     reader = _Reader(piece)
-    n = 0
+    possible = []
     for mark in marks:
         try:
-            n += _end(reader, mark, _FEW) is not None
+            if _end(reader, mark, _FEW) is None:
+                continue
         except _Unclear:
-            n += 1
-    return n
+            pass
+        possible.append(mark)
+    return possible
 
 
-def mend(pieces: list[Any], framed: bool, ends: Ends, long: int) -> list[Any] | None:
+def is_opcode(piece: Any, place: int) -> bool:
+    """Tell whether an opcode begins at a place in a piece; it is read from its beginning, at most 5 ns for a byte."""
+    start = content(piece, 2)[0] if piece[0] == PROTO[0] else content(piece, 0)[0]
+    return _Reader(piece).opcode(start, place) == place
+
+
+class Wanted(NamedTuple):
+    """What is to be mended.
+
+    Attributes:
+        ends: how many batches.
+        long: how many others with a MARK have more than `HIGH` objects, at least.
+        behind: if it is the end of what C was given: how many bytes come behind that; else 0.
+        is_last: whether nothing behind the MARK of that end looks like another.
+    """
+
+    ends: Ends
+    long: int = 0
+    behind: int = 0
+    is_last: bool = False
+
+
+def mend(pieces: list[Any], framed: bool, wanted: Wanted) -> list[Any] | None:
     """Return what C wrote, with the batches mended, in pieces like those of C.
 
     Args:
         pieces: what C wrote, from PROTO on, or from the beginning of a frame on; it is emptied, to hold less.
         framed: whether there are frames, from protocol 4 on.
-        ends: how many batches are to be mended.
-        long: how many others with a MARK have more than `HIGH` objects, at least; -1 if there is one end, and nothing
-            behind its MARK looks like another.
+        wanted: what is to be mended.
 
     Returns:
         The pieces; None if it is not certain which batches these are.
     """
     try:
         if framed:
-            return _Frames(pieces).mended(ends, long)
+            return _Frames(pieces).mended(wanted)
         stream = b"".join(pieces)
-        return [_Edits(stream, [], ends, long).between(0, len(stream))]
-    except _Unclear:
+        return [_Edits(stream, [], [0], wanted).between(0, len(stream))]
+    except (_Unclear, IndexError, ValueError, error):
         return None
 
 
@@ -215,9 +237,10 @@ class _Frames:
         self.stream = b"".join(parts)
         pieces.clear()
 
-    def mended(self, ends: Ends, long: int) -> list[Any]:
+    def mended(self, wanted: Wanted) -> list[Any]:
         """Return the pieces, mended."""
-        edits = _Edits(self.stream, self.larges, ends, long)
+        starts = sorted((0, *self.cuts, *(end for _, _, end in self.larges)))
+        edits = _Edits(self.stream, self.larges, starts, wanted)
         pieces: list[Any] = []
         head = self.head
         begin = 0
@@ -256,13 +279,10 @@ class _Edits:
         _Unclear: there are more or fewer of them than there should be.
     """
 
-    def __init__(self, stream: bytes, larges: list[tuple[int, int, int]], ends: Ends, long: int) -> None:
-        edits: list[tuple[int, int, bytes]] = []
-        found: Ends = {}
+    def __init__(self, stream: bytes, larges: list[tuple[int, int, int]], starts: list[int], wanted: Wanted) -> None:
         self.reader = _Reader(stream)
         marks: list[int] = []
-        is_last = long < 0
-        if is_last:
+        if wanted.is_last:
             marks = find_doubtful(stream, max(0, len(stream) - _NEAR, *(end for _, _, end in larges[-1:])))
         if not marks:
             start = 0
@@ -272,20 +292,31 @@ class _Edits:
                     raise _Unclear
                 marks += found_here
                 start = end
-        for mark in marks[-1:] if is_last else marks:
+        found = {}
+        unclear = 0
+        for mark in marks[-1:] if wanted.is_last else marks:
             try:
                 closed = _end(self.reader, mark, HIGH)
             except _Unclear:
-                long -= 1
-                continue
-            if closed is None:
-                continue
-            opcode, place, n = closed
-            found[opcode, n] = found.get((opcode, n), 0) + 1
+                unclear += 1
+            else:
+                if closed is not None:
+                    found[mark] = closed
+        if wanted.behind:
+            found = {mark: end for mark, end in found.items() if end[1] == len(stream) - 1 - wanted.behind}
+        elif _count(found) != wanted.ends or unclear > wanted.long:
+            # There are texts that look like ends, or an end may be among those that are not clear.
+            place = 0
+            for mark in [*found]:
+                place = self.reader.opcode(max(place, starts[bisect_right(starts, mark) - 1]), mark)
+                if place != mark:
+                    del found[mark]
+        if _count(found) != wanted.ends:
+            raise _Unclear
+        edits: list[tuple[int, int, bytes]] = []
+        for mark, (opcode, place, n) in found.items():
             into = _INTO[opcode][n]
             edits += ((mark, 2, b""),) if into is None else ((mark, 1, b""), (place, 1, into))
-        if found != ends or (not is_last and long < 0):  # an end may be among those that are not clear
-            raise _Unclear
         edits.sort()
         self.stream = memoryview(stream)
         self.edits = edits
@@ -311,6 +342,13 @@ class _Edits:
             start = place + n
         parts.append(self.stream[start:stop])
         return b"".join(parts)
+
+
+def _count(found: dict[int, tuple[int, int, int]]) -> Ends:
+    ends: Ends = {}
+    for opcode, _, n in found.values():
+        ends[opcode, n] = ends.get((opcode, n), 0) + 1
+    return ends
 
 
 #: By the opcode that closes a batch, and by how many objects are in it: what closes it in Python, None for nothing.
@@ -371,6 +409,13 @@ class _Reader:
             pass
         raise _Unclear
 
+    def opcode(self, place: int, full: int) -> int:
+        """Return where, from `full` on, the first opcode begins, if one begins at `place`; a short one takes 40 ns."""
+        while place < full:
+            match = _opcodes.match(self.stream, place, full)
+            place = match.end() if match is not None else place + _length(self.stream, place)
+        return place
+
     def find_save(self, place: int, full: int, end: int) -> int:
         """Return where, from `full` on, the saving of an object begins; `end` if not before that.
 
@@ -424,6 +469,20 @@ _LENGTHS_OF_LENGTHS: Final = {
 }
 #: How many lines of argument opcodes have, protocols below 4.
 _LINES: Final = {INT[0]: 1, LONG[0]: 1, GLOBAL[0]: 2}
+
+
+def _some_opcodes() -> bytes:
+    """Return a regular expression of many opcodes, with their arguments if they are short."""
+    ones = [op for op in (*_EFFECTS, *_CLOSING, MARK[0]) if op not in (*_LENGTHS, *_LENGTHS_OF_LENGTHS, *_LINES)]
+    classes = [(bytes(ones), 1)]
+    classes += [(bytes(op for op in _LENGTHS if _LENGTHS[op] == n), n) for n in sorted({*_LENGTHS.values()})]
+    fixed = [b"[%b].{%d}" % (re.escape(ops), n - 1) for ops, n in classes]
+    short = b"|".join(re.escape(bytes((n,))) + b".{%d}" % n for n in range(40))
+    return b"|".join((*fixed, b"[%b](?:%b)" % (re.escape(SHORT_BINUNICODE + SHORT_BINBYTES + LONG1), short)))
+
+
+#: A run of them is read at once.
+_opcodes: Final = re.compile(b"(?:%b){1,1000}" % _some_opcodes(), re.DOTALL)
 
 
 def _length(stream: bytes, place: int) -> int:

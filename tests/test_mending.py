@@ -192,7 +192,7 @@ def test_number_of_ends_must_be_right() -> None:
     pickled = pickle.dumps([{1: 2}, dict.fromkeys(range(1000)), "u(u"], 4)
     n = len(mending.find_doubtful(pickled))
     for ends in {(ord("u"), 0): n + 1}, {(ord("u"), 2): n}, {(ord("e"), 1): 1}:
-        assert mending.mend([pickled], True, ends, 0) is None
+        assert mending.mend([pickled], True, mending.Wanted(ends)) is None
 
 
 def test_bytes_that_are_no_pickle() -> None:
@@ -271,3 +271,14 @@ def test_end_that_is_not_recognized() -> None:
                 check([*range(1000), [lookalike, hidden]], 4)
                 check([[], *(f"text {i}" for i in range(999)), lookalike * (FRAME // 4)], 4)
                 check([*range(1000), (lookalike, "x" * FRAME, lookalike * FRAME)], 4)
+
+
+def test_frame_ends_behind_a_mark() -> None:
+    """Where a batch begins at the end of a frame, there is nothing to be seen of its first object."""
+    for kind in dict, str, int:
+        for n in range(20):
+            texts = [f"text {i}" for i in range(999)]
+            filler = FRAME - len(stock_dumps(["", *texts, "e(Ne"], 4)) + 10 + n
+            first: Any = {"a": 1} if kind is dict else kind(7_000_000)
+            check(["x" * filler, *texts, first, "e(Ne", *([{"b": 2}] * 1002)], 4)
+            check({"x" * filler: first, **dict.fromkeys(texts, first), "key": "u(u", **dict.fromkeys(range(1002))}, 4)
