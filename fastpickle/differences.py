@@ -135,7 +135,7 @@ class _Written:
             dicts = EMPTY_DICT + MEMOIZE + MARK if self.plan.proto >= 4 else EMPTY_DICT
             if self.n < 16_000 and not self._has((dicts,)):
                 return False
-            if self.n >= BATCHSIZE:
+            if self.n >= BATCHSIZE and not self.pickler.memo:  # the names may be in that
                 names = rule.compared(self.pickler)
                 if not names or (len(names) <= _FEW_NAMES and not self._has(name.encode() for name in names)):
                     return False
@@ -170,9 +170,12 @@ class _Written:
         own = _batches(self.obj, proto, self.of_items)
         batches = [own]
         is_last = False
-        if self._is_memo_small or not (
+        may_be_inside = (self._is_memo_small and self.of_items is None) or not (
             self._is_flat or (is_last := sum(map(len, self._doubtful)) <= own.marks) or not self._may_have_others(own)
-        ):
+        )
+        if may_be_inside and self.of_items is not None:
+            return self._mend(Wanted(None, own.long))  # the memo has what was written of `obj` before in it, too
+        if may_be_inside:
             batches += [_batches(x, proto) for x in self._long_ones() if x is not self.obj]
         ends: Ends = {}
         for found in batches:
@@ -211,11 +214,12 @@ class _Written:
             return False
         framed = self.plan.proto >= 4
         start = 2 if grafter.is_spliced and framed else 0  # a frame, and a large bytes
-        mended = mend(grafter.pieces[start:], framed, wanted)
-        if mended is None:
-            return False
-        grafter.pieces[start:] = mended
-        return True
+        pieces = grafter.pieces[start:]
+        del grafter.pieces[start:], self.pieces  # `mend` holds less then
+        mended = mend(pieces, framed, wanted)
+        if mended is not None:
+            grafter.pieces += mended
+        return mended is not None
 
     @cached_property
     def _is_flat(self) -> bool:

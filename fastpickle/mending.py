@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from itertools import accumulate, islice
 from pickle import (
     ADDITEMS,
@@ -151,13 +152,13 @@ class Wanted(NamedTuple):
     """What is to be mended.
 
     Attributes:
-        ends: how many batches.
+        ends: how many batches; None for all there are.
         long: how many others with a MARK have more than `HIGH` objects, at least.
         behind: if it is the end of what C was given: how many bytes come behind that; else 0.
         is_last: whether nothing behind the MARK of that end looks like another.
     """
 
-    ends: Ends
+    ends: Ends | None
     long: int = 0
     behind: int = 0
     is_last: bool = False
@@ -293,25 +294,24 @@ class _Edits:
                 marks += found_here
                 start = end
         found = {}
-        unclear = 0
+        unclear = []
         for mark in marks[-1:] if wanted.is_last else marks:
             try:
                 closed = _end(self.reader, mark, HIGH)
             except _Unclear:
-                unclear += 1
+                unclear.append(mark)
             else:
                 if closed is not None:
                     found[mark] = closed
         if wanted.behind:
             found = {mark: end for mark, end in found.items() if end[1] == len(stream) - 1 - wanted.behind}
-        elif _count(found) != wanted.ends or unclear > wanted.long:
+        if wanted.behind or wanted.ends is None or _count(found) != wanted.ends or len(unclear) > wanted.long:
             # There are texts that look like ends, or an end may be among those that are not clear.
-            place = 0
-            for mark in [*found]:
-                place = self.reader.opcode(max(place, starts[bisect_right(starts, mark) - 1]), mark)
-                if place != mark:
-                    del found[mark]
-        if _count(found) != wanted.ends:
+            found = {mark: found[mark] for mark in self._opcodes(found, starts)}
+        if wanted.ends is None:
+            if len(self._opcodes(unclear, starts)) > wanted.long:
+                raise _Unclear
+        elif _count(found) != wanted.ends:
             raise _Unclear
         edits: list[tuple[int, int, bytes]] = []
         for mark, (opcode, place, n) in found.items():
@@ -322,6 +322,16 @@ class _Edits:
         self.edits = edits
         self.places = [place for place, _, _ in edits]
         self.sums = [0, *accumulate(n - len(new) for _, n, new in edits)]
+
+    def _opcodes(self, places: Iterable[int], starts: list[int]) -> list[int]:
+        """Return at which of some places an opcode begins, by reading on from the beginning of the frame."""
+        found = []
+        at = 0
+        for place in places:
+            at = self.reader.opcode(max(at, starts[bisect_right(starts, place) - 1]), place)
+            if at == place:
+                found.append(place)
+        return found
 
     def gone(self, place: int) -> int:
         """Return how many bytes are gone before a place of the stream."""

@@ -496,3 +496,42 @@ def test_import_order(order: str, tmp_path: Any) -> None:
     """
     expected = run_main(code.format(order=order, accelerated=False), tmp_path)
     assert run_main(code.format(order=order, accelerated=True), tmp_path) == expected
+
+
+_AMBIGUOUS = """
+    import sys, dill
+
+    class Array:
+        def __eq__(self, other): raise ValueError("ambiguous")
+        __hash__ = None
+    class Custom:
+        def __reduce__(self): return int, (5,)
+    array = Array()
+
+    def attempt(obj, protocol):
+        try:
+            return dill.dumps(obj, protocol)
+        except ValueError as exc:
+            return str(exc)
+
+    def compare():
+        import fastpickle
+        main = sys.modules["__main__"].__dict__
+        found = []
+        for protocol in range(6):
+            for n in (10, 60, 3000):
+                like_main = {"array": 1, **{f"key {i}": i for i in range(len(main) - 1)}}
+                for before in ([], ["array"], [Custom()], [Custom(), "array"]):
+                    obj = [*before, [like_main, *(f"text {i}" for i in range(n))]]
+                    expected = attempt(obj, protocol)
+                    with fastpickle.patched():
+                        found.append(attempt(obj, protocol) == expected == "ambiguous")
+        print(sum(found) - len(found))
+
+    compare()
+"""
+
+
+def test_main_that_is_compared(tmp_path: Any) -> None:
+    """A dict as long as that of __main__, with a key of a global whose __eq__ raises, anywhere in what is pickled."""
+    assert int(run_main(_AMBIGUOUS, tmp_path)) == 0

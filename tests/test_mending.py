@@ -20,6 +20,7 @@ from fastpickle import _stdlib, mending
 from fastpickle._stdlib import awkward_batches
 
 differences = pytest.importorskip("fastpickle.differences")
+graft = pytest.importorskip("fastpickle.graft")
 
 pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
 
@@ -213,7 +214,6 @@ def test_pickled_with_large_objects(mended: list[bool]) -> None:
 
 def test_items_of_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a list that C is given in parts, the awkward containers in each part are mended."""
-    graft = pytest.importorskip("fastpickle.graft")
     monkeypatch.setattr(graft, "_long", 2000)
     monkeypatch.setattr(graft, "_CHUNK", 200_000)
     check([dict.fromkeys(range(1000 + i % 2), i) if i % 7 == 0 else i for i in range(3001)], 1, 4)
@@ -282,3 +282,33 @@ def test_frame_ends_behind_a_mark() -> None:
             first: Any = {"a": 1} if kind is dict else kind(7_000_000)
             check(["x" * filler, *texts, first, "e(Ne", *([{"b": 2}] * 1002)], 4)
             check({"x" * filler: first, **dict.fromkeys(texts, first), "key": "u(u", **dict.fromkeys(range(1002))}, 4)
+
+
+def test_own_end_that_is_not_clear() -> None:
+    """A text in the last item of all may seem to close at the same place as the end itself."""
+    for n in 1, 3, 8, 20:
+        check([*range(1000), (_chain(n), "e(NN")], 1, 2, 4)
+        check({**dict.fromkeys(range(1000)), "key": (_chain(n), "u(NNN")}, 1, 2, 4)
+        check([[*range(1000), (_chain(n), "e(NN")], *["text"] * 60], 1, 2, 4)
+
+
+def test_containers_of_an_earlier_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What C wrote of a list before is not looked for in what it writes of it now."""
+    monkeypatch.setattr(graft, "_long", 20_000)
+    for length in 1000, 2000, 3000:
+        for lookalike in "u(u", "u(NNu":
+            items: list[Any] = [None] * 30_000
+            items[5] = dict.fromkeys(range(length))
+            items[20_000] = lookalike
+            check(items, 1, 4)
+            items[25_000] = dict.fromkeys(range(1000))
+            check(items, 1, 4)
+            check([items, *items[:100]], 1, 4)
+
+
+def test_large_behind_little() -> None:
+    """A small dump may be of several pieces."""
+    for n in 0, 1, 5:
+        for large in "x" * FRAME, b"x" * FRAME, bytearray(FRAME):
+            check([*range(n), large], *range(1, 6))
+            check({"key": large, **dict.fromkeys(range(n))}, *range(1, 6))
