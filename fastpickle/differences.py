@@ -132,8 +132,7 @@ class _Written:
         if rule.lengths is None or self.n < _LEAST * min(lengths := rule.lengths(self.pickler)):
             return False
         if not self._is_memo_small:
-            dicts = EMPTY_DICT + MEMOIZE + MARK if self.plan.proto >= 4 else EMPTY_DICT
-            if self.n < 16_000 and not self._has((dicts,)):
+            if self.n < 16_000 and not self._has((_DICTS[self.plan.proto],)):
                 return False
             if self.n >= BATCHSIZE and not self.pickler.memo:  # the names may be in that
                 names = rule.compared(self.pickler)
@@ -278,6 +277,8 @@ class _Written:
 
 #: So many frames may be read for what is in them by chance.
 _MOST_READ: Final = 20
+#: By protocol: what stands in the bytes if there is a dict of some items.
+_DICTS: Final = [MARK + DICT] + [EMPTY_DICT] * 3 + [EMPTY_DICT + MEMOIZE + MARK] * 2
 #: So many bytes a key and its value take at least, but for one None, True, False and () as a key.
 _LEAST: Final = 2
 #: For so many names it is worth while to look for them in what was written, before the memo is looked at.
