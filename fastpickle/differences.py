@@ -17,35 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import compress, islice
-from pickle import (
-    ADDITEMS,
-    APPENDS,
-    BINFLOAT,
-    BINGET,
-    BININT,
-    BININT1,
-    BININT2,
-    BINUNICODE,
-    BINUNICODE8,
-    EMPTY_DICT,
-    EMPTY_LIST,
-    EMPTY_TUPLE,
-    FRAME,
-    INT,
-    LONG,
-    LONG1,
-    LONG4,
-    LONG_BINGET,
-    MARK,
-    MEMOIZE,
-    NEWFALSE,
-    NEWTRUE,
-    NONE,
-    PROTO,
-    SETITEMS,
-    SHORT_BINUNICODE,
-    STACK_GLOBAL,
-)  # fmt: skip
 from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any, Final, NamedTuple
 
@@ -54,6 +25,14 @@ from .cpickler import LARGE, ROOM, Grafter, Held, is_by_name
 from .hooks import STOCK_RULE, Plan
 from .instances import METACLASSES
 from .mending import BATCHSIZE, HIGH, Ends, Wanted, find_doubtful, is_opcode, mend, possible_ends
+
+# fmt: off
+from pickle import (  # isort: skip
+    ADDITEMS, APPENDS, BINFLOAT, BINGET, BININT, BININT1, BININT2, BINUNICODE, BINUNICODE8, DICT, EMPTY_DICT,
+    EMPTY_LIST, EMPTY_TUPLE, FRAME, INT, LONG, LONG1, LONG4, LONG_BINGET, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE,
+    PROTO, SETITEMS, SHORT_BINUNICODE, STACK_GLOBAL,
+)
+# fmt: on
 
 __all__ = ["made_ours"]
 

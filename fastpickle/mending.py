@@ -21,63 +21,20 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import accumulate, islice
-from pickle import (
-    ADDITEMS,
-    APPEND,
-    APPENDS,
-    BINBYTES,
-    BINBYTES8,
-    BINFLOAT,
-    BINGET,
-    BININT,
-    BININT1,
-    BININT2,
-    BINPUT,
-    BINUNICODE,
-    BINUNICODE8,
-    BUILD,
-    BYTEARRAY8,
-    EMPTY_DICT,
-    EMPTY_LIST,
-    EMPTY_SET,
-    EMPTY_TUPLE,
-    EXT1,
-    EXT2,
-    EXT4,
-    FRAME,
-    FROZENSET,
-    GLOBAL,
-    INT,
-    LONG,
-    LONG1,
-    LONG4,
-    LONG_BINGET,
-    LONG_BINPUT,
-    MARK,
-    MEMOIZE,
-    NEWFALSE,
-    NEWOBJ,
-    NEWOBJ_EX,
-    NEWTRUE,
-    NONE,
-    POP,
-    POP_MARK,
-    PROTO,
-    REDUCE,
-    SETITEM,
-    SETITEMS,
-    SHORT_BINBYTES,
-    SHORT_BINUNICODE,
-    STACK_GLOBAL,
-    TUPLE,
-    TUPLE1,
-    TUPLE2,
-    TUPLE3,
-)  # fmt: skip
 from struct import error, pack, unpack_from
 from typing import Any, Final, NamedTuple
 
 from ._stdlib import Framer, StockPickler
+
+# fmt: off
+from pickle import (  # isort: skip
+    ADDITEMS, APPEND, APPENDS, BINBYTES, BINBYTES8, BINFLOAT, BINGET, BININT, BININT1, BININT2, BINPUT, BINUNICODE,
+    BINUNICODE8, BUILD, BYTEARRAY8, EMPTY_DICT, EMPTY_LIST, EMPTY_SET, EMPTY_TUPLE, EXT1, EXT2, EXT4, FRAME,
+    FROZENSET, GLOBAL, INT, LONG, LONG1, LONG4, LONG_BINGET, LONG_BINPUT, MARK, MEMOIZE, NEWFALSE, NEWOBJ,
+    NEWOBJ_EX, NEWTRUE, NONE, POP, POP_MARK, PROTO, REDUCE, SETITEM, SETITEMS, SHORT_BINBYTES, SHORT_BINUNICODE,
+    STACK_GLOBAL, TUPLE, TUPLE1, TUPLE2, TUPLE3,
+)
+# fmt: on
 
 __all__ = ["BATCHSIZE", "HIGH", "Ends", "Wanted", "content", "find_doubtful", "is_opcode", "mend", "possible_ends"]
 
