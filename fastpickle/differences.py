@@ -146,14 +146,16 @@ class _Written:
         """Tell whether all containers end as Python ends them, now."""
         proto = self.plan.proto
         own = _batches(self.obj, proto, self.of_items)
+        if self._is_flat and own.end is None:
+            return True
+        behind = 2 if self.grafter.is_spliced else 1  # BUILD, STOP
+        if (own.end is not None or not self._is_memo_small) and sum(map(len, self._doubtful)) <= own.marks:
+            return own.end is None or self._mend(Wanted({own.end: 1}, own.long, behind, is_last=True))
         batches = [own]
-        is_last = False
-        may_be_inside = (self._is_memo_small and self.of_items is None) or not (
-            self._is_flat or (is_last := sum(map(len, self._doubtful)) <= own.marks) or not self._may_have_others(own)
-        )
-        if may_be_inside and self.of_items is not None:
+        is_inside = not self._is_flat and (self._is_memo_small or self._may_have_others(own))
+        if is_inside and self.of_items is not None:
             return self._mend(Wanted(None, own.long))  # the memo has what was written of `obj` before in it, too
-        if may_be_inside:
+        if is_inside:
             batches += [_batches(x, proto) for x in self._long_ones() if x is not self.obj]
         ends: Ends = {}
         for found in batches:
@@ -162,8 +164,7 @@ class _Written:
         if not ends:
             return True
         is_own = own.end is not None and sum(ends.values()) == 1
-        behind = 2 if self.grafter.is_spliced else 1  # BUILD, STOP
-        return self._mend(Wanted(ends, sum(found.long for found in batches), behind if is_own else 0, is_last))
+        return self._mend(Wanted(ends, sum(found.long for found in batches), behind if is_own else 0))
 
     @cached_property
     def _doubtful(self) -> list[list[int]]:

@@ -262,7 +262,7 @@ class _Edits:
                     found[mark] = closed
         if wanted.behind:
             found = {mark: end for mark, end in found.items() if end[1] == len(stream) - 1 - wanted.behind}
-        if wanted.behind or wanted.ends is None or _count(found) != wanted.ends or len(unclear) > wanted.long:
+        if not wanted.is_last and (wanted.ends is None or _count(found) != wanted.ends or len(unclear) > wanted.long):
             # There are texts that look like ends, or an end may be among those that are not clear.
             found = {mark: found[mark] for mark in self._opcodes(found, starts)}
         if wanted.ends is None:
@@ -443,9 +443,10 @@ def _some_opcodes() -> bytes:
     ones = [op for op in (*_EFFECTS, *_CLOSING, MARK[0]) if op not in (*_LENGTHS, *_LENGTHS_OF_LENGTHS, *_LINES)]
     classes = [(bytes(ones), 1)]
     classes += [(bytes(op for op in _LENGTHS if _LENGTHS[op] == n), n) for n in sorted({*_LENGTHS.values()})]
-    fixed = [b"[%b].{%d}" % (re.escape(ops), n - 1) for ops, n in classes]
+    fixed = [b"[%b].{%d}" % (re.escape(ops), n - 1) for ops, n in classes[1:]]
     short = b"|".join(re.escape(bytes((n,))) + b".{%d}" % n for n in range(40))
-    return b"|".join((*fixed, b"[%b](?:%b)" % (re.escape(SHORT_BINUNICODE + SHORT_BINBYTES + LONG1), short)))
+    texts = b"[%b](?:%b)\x94?" % (re.escape(SHORT_BINUNICODE + SHORT_BINBYTES + LONG1), short)
+    return b"|".join((b"[%b]+" % re.escape(classes[0][0]), *fixed, texts))
 
 
 #: A run of them is read at once.
