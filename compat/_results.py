@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -56,6 +57,11 @@ def this_python() -> tuple[str, str]:
     implementation = platform.python_implementation()
     name = ".".join(map(str, sys.version_info[:2]))
     return (name if implementation == "CPython" else f"{implementation} {name}"), platform.python_version()
+
+
+def is_pure() -> bool:
+    """Tell whether the C accelerator is switched off: what a run gives then is not for the table."""
+    return os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0")
 
 
 def keep(cell: Cell) -> Path:

@@ -30,7 +30,7 @@ from compat._report import (
     print_table,
     print_verdict,
 )
-from compat._results import Cell, keep, revision, this_python
+from compat._results import Cell, is_pure, keep, revision, this_python
 from compat._speed import Speed
 from compat._suite import STOCK, MissingInput, Suite
 
@@ -87,7 +87,7 @@ def run_suite(
     if not tests and (Path(__file__).parent / suite.name / "speed.py").exists():
         speeds, trouble = children.measure()
         print_speeds(speeds, trouble)
-    if not tests and modes == tuple(suite.modes):
+    if not tests and modes == tuple(suite.modes) and not is_pure():
         _keep(suite, reports, speeds)
     print(f"\n{time.monotonic() - started:.0f} seconds")
     differing = sum(not speed.same for speed in speeds) + bool(trouble)

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 import compat._speed as speeds
 from compat import table
 from compat._realdata import real_data
-from compat._results import Cell, cells, keep, revision, this_python
+from compat._results import Cell, cells, is_pure, keep, revision, this_python
 from compat._speed import Speed
 
 
@@ -201,3 +201,10 @@ def test_real_data_is_real_and_the_same_each_time() -> None:
     assert sum(len(record["files"]) for record in data.records) >= 100
     assert len(data.tokens) == 20_000
     assert all(type(number) is int and type(text) is str for number, text, *_ in data.tokens)
+
+
+@pytest.mark.parametrize(("value", "pure"), [("1", True), ("0", False), ("", False)])
+def test_a_pure_run_is_not_for_the_table(value: str, pure: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table says what is gained with the C accelerator."""
+    monkeypatch.setenv("FASTPICKLE_PURE", value)
+    assert is_pure() is pure
