@@ -8,8 +8,9 @@
     pieces of C --> stream, without FRAMEs --(the batches that close so)--> edited --(cut anew)--> pieces
 
 A str may have the same bytes in it.  So it must be known how many such containers there are, and just so many places
-must look like their ends; otherwise nothing is mended.  What is edited is shorter then, so some frames end later: at
-the first object that is saved when 64 KiB are full, which is found by reading on from where C ended them.
+must look like their ends; if more do, those are left out at which no opcode begins, which is found by reading the frame
+from its beginning; otherwise nothing is mended.  What is edited is shorter then, so some frames end later: at the first
+object that is saved when 64 KiB are full, which is found by reading on from where C ended them.
 
 Not for: finding out how many there are (`differences`).  The opcodes are those of PEP 307 and PEP 3154.
 """
@@ -312,6 +313,7 @@ class _Edits:
 
 
 def _count(found: dict[int, tuple[int, int, int]]) -> Ends:
+    """Return how many ends there are of each kind."""
     ends: Ends = {}
     for opcode, _, n in found.values():
         ends[opcode, n] = ends.get((opcode, n), 0) + 1
