@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 __all__ = [
     "ASKS_AGAIN",
     "ASKS_PERSISTENT_ID_ALWAYS",
+    "BATCHSIZE",
     "FRAMES_ARE_BYTESIO",
     "NO_VALUE",
     "CPickler",
@@ -44,6 +45,8 @@ __all__ = [
 
 StockPickler: Any = _Pickler
 Framer: Any = _Framer
+#: How many items make a batch, unless a subclass says otherwise.
+BATCHSIZE: int = StockPickler._BATCHSIZE
 
 #: The methods of the stock class as they were at import, by name.
 stock_methods: dict[str, Any] = {name: value for name, value in vars(StockPickler).items() if inspect.isfunction(value)}
@@ -112,9 +115,8 @@ awkward_batches: dict[type, tuple[int, ...]] = {}
 awkward_escapes: re.Pattern[bytes] | None = None
 
 if CPickler is not None:
-    _size: int = StockPickler._BATCHSIZE
     for _type in (list, dict.fromkeys, set):
-        _remainders = tuple(r for r in range(2) if _differs(_type(range(2 * _size + r)), 4))
+        _remainders = tuple(r for r in range(2) if _differs(_type(range(2 * BATCHSIZE + r)), 4))
         if _remainders:
             awkward_batches[type(_type(()))] = _remainders
     _text = "\\\n\r\0\x1a"

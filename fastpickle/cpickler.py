@@ -21,7 +21,7 @@ import builtins
 import copyreg
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from operator import itemgetter, methodcaller
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -73,6 +73,11 @@ class Held:
 
     def __init__(self) -> None:
         self.pieces: list[Any] = []
+        self.written = 0
+        self.room = ROOM
+
+    def clear(self) -> None:
+        self.pieces.clear()
         self.written = 0
         self.room = ROOM
 
@@ -135,6 +140,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         table: None.
     """
 
+    asked: int
     table: Any = None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -144,8 +150,10 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         known = self.known
         if key in known:
             self.asked += 1
-            if self.asked > _MANY and self.held.written < MUCH and self.plan.proto >= 4:
-                raise ManyInstances
+            if self.asked > _MANY and self.plan.proto >= 4:
+                if self.held.written < MUCH:
+                    raise ManyInstances
+                self.asked = -sys.maxsize  # it is only going to be more
             hiding = known[key]
             if (not hiding or (type(state := obj.__dict__) is dict and hiding.isdisjoint(state))) and (
                 t not in LOOKED_INTO or is_pure(obj, t)
@@ -316,9 +324,7 @@ def use(grafter: Any, pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]]
     grafter.known = known
     grafter.memo_before = memo
     grafter.is_spliced = False
-    grafter.pieces.clear()
-    grafter.held.written = 0
-    grafter.held.room = ROOM
+    grafter.held.clear()
     grafter.asked = 0
 
 
@@ -334,11 +340,12 @@ def _take_idle(proto: int, fix_imports: bool) -> Any:
 class _Collected:
     """A `Held` for any amount, which takes less time: write() is a list's append()."""
 
-    __slots__ = ("pieces", "room", "write")
+    __slots__ = ("clear", "pieces", "room", "write")
 
     def __init__(self) -> None:
         self.pieces: list[Any] = []
         self.write = self.pieces.append
+        self.clear = self.pieces.clear
         self.room = sys.maxsize
 
     @property
@@ -349,12 +356,8 @@ class _Collected:
 def take_own(pickler: Any, plan: Plan, idle: list[Any]) -> Any:
     """Return a C pickler that may be used over and over for the same `pickler`, and may write any amount."""
     grafter = _make(Grafter, plan.proto, fix_imports=True, held=_Collected())
-    grafter.pickler = pickler
-    grafter.plan = plan
-    grafter.known = {}
-    grafter.is_spliced = False
-    grafter.asked = 0
     grafter.idle = idle
+    use(grafter, pickler, plan, {}, {})
     return grafter
 
 
@@ -417,16 +420,17 @@ def written_by(
     plan: Plan,
     memo: dict[int, tuple[int, Any]],
     known: dict[Any, Any],
-    make: Callable[[Any, Any], Any],
     obj: Any,
+    args: tuple[Any, ...] | None = None,
     room: int = ROOM,
 ) -> Any:
-    """Let one C pickler or the other write what `make` makes of `obj` for it, and return it; None if it gave up."""
+    """Let one C pickler or the other write `obj`, behind the prefix with `args`, and return it; None if it gave up."""
     for kind in (take, take_table):
         grafter = kind(pickler, plan, memo, known)
         grafter.held.room = room
         try:
-            return grafter if is_written(grafter, make(grafter, obj)) else None
+            what = obj if args is None else Splice(grafter, args, state=obj)
+            return grafter if is_written(grafter, what) else None
         except ManyInstances:
             continue
     raise AssertionError("not reached")

@@ -20,11 +20,11 @@ from itertools import compress, islice
 from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any, Final, NamedTuple
 
-from ._stdlib import CPickler, awkward_batches, awkward_escapes, memoized
+from ._stdlib import BATCHSIZE, CPickler, awkward_batches, awkward_escapes, memoized
 from .cpickler import LARGE, ROOM, Grafter, Held, is_by_name
 from .hooks import STOCK_RULE, Plan
 from .instances import METACLASSES
-from .mending import BATCHSIZE, HIGH, Ends, Wanted, find_doubtful, is_opcode, mend, possible_ends
+from .mending import HIGH, Ends, Wanted, find_doubtful, is_opcode, mend, possible_ends
 
 # fmt: off
 from pickle import (  # isort: skip

@@ -26,7 +26,7 @@ from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import CPickler, Framer
+from ._stdlib import BATCHSIZE, CPickler, Framer
 from .cpickler import (
     LARGE,
     ROOM,
@@ -43,7 +43,7 @@ from .cpickler import (
 from .differences import made_ours
 from .hooks import Plan
 from .lazymemo import AT_ROOT, IN_BATCHES, keep_memo, update_memo
-from .mending import BATCHSIZE, content
+from .mending import content
 
 __all__ = [
     "FEWEST",
@@ -67,7 +67,7 @@ _FEW_BYTES: Final = 1024
 _FIRST_CHUNK: Final = 10_000
 #: Longer ones are not tried whole: much of it might be given up.
 _LONG: Final = 1_000_000
-_long = _LONG
+_long = _LONG  # but for `calibrate`
 _CHUNK: Final = 16 << 20
 #: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
 _LARGE_MEMO: Final = 16 << 20
@@ -101,12 +101,12 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         or (proto and is_for_batches(obj, t))  # its items are for `batches`
     ):
         return None
-    grafter = written_by(pickler, plan, memo, {}, _itself, obj)
+    grafter = written_by(pickler, plan, memo, {}, obj)
     if grafter is None or not made_ours(pickler, plan, grafter, obj):
         return False
     pieces = grafter.pieces
     if frame is not None and len(pieces) == 1:
-        piece = pieces[0]
+        piece = pieces[0]  # most dumps are small: this is what `_write_pieces` does, 1 us sooner
         frame.write(memoryview(piece)[11 if piece[2] == FRAME[0] else 2 : -1])
     elif not _write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
@@ -116,10 +116,6 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
     else:
         keep_memo(pickler, memo, grafter, AT_ROOT)
     return True
-
-
-def _itself(grafter: Any, obj: Any) -> Any:
-    return obj
 
 
 def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
@@ -132,7 +128,7 @@ def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
     """
     if plan.graft_rule.allows is not None and not plan.graft_rule.allows(pickler):
         return None
-    grafter = written_by(pickler, plan, {}, {}, _itself, obj, sys.maxsize)
+    grafter = written_by(pickler, plan, {}, {}, obj, room=sys.maxsize)
     return None if grafter is None else finished(pickler, plan, grafter, obj)
 
 
@@ -285,9 +281,7 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     memo = pickler.memo
     args = _padding(framer, plan)
     if args is not None:
-        grafter = written_by(
-            pickler, plan, memo, dump.known, lambda grafter, obj: Splice(grafter, args, state=obj), obj
-        )
+        grafter = written_by(pickler, plan, memo, dump.known, obj, args)
         if grafter is not None and made_ours(pickler, plan, grafter, obj) and _write(framer, plan, grafter.pieces, 2):
             update_memo(memo, grafter)
             give_back(grafter)

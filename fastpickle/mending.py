@@ -25,7 +25,7 @@ from itertools import accumulate, islice
 from struct import error, pack, unpack_from
 from typing import Any, Final, NamedTuple
 
-from ._stdlib import Framer, StockPickler
+from ._stdlib import BATCHSIZE, Framer
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -37,12 +37,11 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["BATCHSIZE", "HIGH", "Ends", "Wanted", "content", "find_doubtful", "is_opcode", "mend", "possible_ends"]
+__all__ = ["HIGH", "Ends", "Wanted", "content", "find_doubtful", "is_opcode", "mend", "possible_ends"]
 
 #: How many ends there are, by the opcode that closes the batch, and by what is in it.
 Ends = dict[tuple[int, int], int]
 
-BATCHSIZE: Final[int] = StockPickler._BATCHSIZE
 _TARGET: Final[int] = Framer._FRAME_SIZE_TARGET
 _FRAME_SIZE_MIN: Final[int] = Framer._FRAME_SIZE_MIN
 #: How far from the end the last batch is, most often.
@@ -53,15 +52,17 @@ HIGH: Final = 8
 _FEW: Final = 2
 
 
+def _short(form: str) -> bytes:
+    """Return a regular expression of a short argument behind its length, which is packed so."""
+    return b"(?:" + b"|".join(re.escape(pack(form, n)) + b".{%d}" % n for n in range(40)) + b")"
+
+
 def _atoms() -> bytes:
     """Return a regular expression of an object of one opcode; of texts only short ones."""
     memoized = rb"(?:\x94|q.|r.{4})"
-    texts = [b".{%d}" % n for n in range(40)]
-    short = b"|".join(re.escape(pack("<B", n)) + text for n, text in enumerate(texts))
-    old = b"|".join(re.escape(pack("<I", n)) + text for n, text in enumerate(texts))
     return b"(?:" + b"|".join((
         rb"[N\x88\x89)]", rb"[Kh].", rb"M..", rb"[Jj].{4}", rb"G.{8}",
-        rb"[\x8cC](?:" + short + b")" + memoized, b"X(?:" + old + b")" + memoized,
+        rb"[\x8cC]" + _short("<B") + memoized, b"X" + _short("<I") + memoized,
     )) + b")"  # fmt: skip
 
 
@@ -446,8 +447,7 @@ def _some_opcodes() -> bytes:
     classes = [(bytes(ones), 1)]
     classes += [(bytes(op for op in _LENGTHS if _LENGTHS[op] == n), n) for n in sorted({*_LENGTHS.values()})]
     fixed = [b"[%b].{%d}" % (re.escape(ops), n - 1) for ops, n in classes[1:]]
-    short = b"|".join(re.escape(bytes((n,))) + b".{%d}" % n for n in range(40))
-    texts = b"[%b](?:%b)\x94?" % (re.escape(SHORT_BINUNICODE + SHORT_BINBYTES + LONG1), short)
+    texts = b"[%b]%b\x94?" % (re.escape(SHORT_BINUNICODE + SHORT_BINBYTES + LONG1), _short("<B"))
     return b"|".join((b"[%b]+" % re.escape(classes[0][0]), *fixed, texts))
 
 

@@ -23,7 +23,7 @@ from types import BuiltinMethodType
 from typing import Any
 
 from . import graft, hooks
-from ._stdlib import ASKS_AGAIN, StockPickler, batchsize_now, note, note_value, stock_methods
+from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
 from .graft import FEWEST
 from .hooks import Plan, Write, doubt, holds, outside, settled
 from .opcodes import (
@@ -52,7 +52,6 @@ from pickle import (  # isort: skip
 
 __all__ = ["append_batches", "commit_frame", "put", "save_all", "save_dict", "save_rest", "set_batches"]
 
-_BATCHSIZE: int = StockPickler._BATCHSIZE
 _stock_save_str = stock_methods["save_str"]
 _stock_save_bytes = stock_methods["save_bytes"]
 
@@ -240,7 +239,7 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
         write(opening)
         memo[id(obj)] = i, obj
         done = 0
-        if plan.graft_rule is not None and (n >= 2 * _BATCHSIZE or graft.is_for_batches(obj, list)):
+        if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or graft.is_for_batches(obj, list)):
             done = graft.batches(pickler, plan, obj)
         if not done:
             append_batches(pickler, plan, iter(obj), obj, write)
@@ -255,7 +254,7 @@ hooks.savers[list] = 1, _save_list
 
 def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write: Write, start: int = 0) -> None:
     """Append the items of `obj`, `start` and on, in batches of 1000, looking again for more after each full one."""
-    size = _BATCHSIZE
+    size = BATCHSIZE
     while batch := list(islice(items, size)):
         n = len(batch)
         if n > 1:
@@ -303,7 +302,7 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
         write(opening)
         memo[id(obj)] = i, obj
         done = 0
-        if plan.graft_rule is not None and (n >= 2 * _BATCHSIZE or graft.is_for_batches(obj, dict)):
+        if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or graft.is_for_batches(obj, dict)):
             done = graft.batches(pickler, plan, obj)
         if not done:
             set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)
@@ -322,7 +321,7 @@ def set_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write:
 
     A dict that has changed its size when the next batch is looked for raises RuntimeError, as in stock.
     """
-    size = _BATCHSIZE
+    size = BATCHSIZE
     while batch := list(islice(items, 2 * size)):
         n = len(batch)
         if n > 2:
@@ -404,7 +403,7 @@ def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
     write(EMPTY_SET + MEMOIZE)
     memo[id(obj)] = i, obj
     elements = iter(obj)
-    size = _BATCHSIZE
+    size = BATCHSIZE
     while batch := list(islice(elements, size)):
         write(MARK)
         try:

@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import Any
 
 from . import graft, hooks
+from ._stdlib import BATCHSIZE
 from .cpickler import ManyInstances, take_own
-from .mending import BATCHSIZE
 
 __all__ = ["Quick"]
 
@@ -39,12 +39,6 @@ class Quick:
         self._plans: list[hooks.Plan] = []
         self._idle: list[list[Any]] = [[] for proto in range(6)]
 
-    def _look(self) -> None:
-        """Find out for which protocols C may be asked."""
-        cls = self._cls
-        self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
-        self._seen = _attributes(cls), hooks.entries_of(cls.dispatch)
-
     def dumps(self, obj: Any, protocol: int) -> bytes | None:
         """Return what an instance would write.
 
@@ -56,8 +50,10 @@ class Quick:
             The pickle; None if C gave up, or may not be asked.
         """
         cls = self._cls
-        if (_attributes(cls), hooks.entries_of(cls.dispatch)) != self._seen:
-            self._look()
+        seen = _attributes(cls), hooks.entries_of(cls.dispatch)
+        if seen != self._seen:
+            self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
+            self._seen = seen
         plan = self._plans[protocol]
         rule = plan.graft_rule
         if (

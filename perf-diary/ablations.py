@@ -325,14 +325,14 @@ def flat_dict_batches() -> tuple[Edit, ...]:
     """
     batches = """\
 def _set_batches_of_pairs(pickler: Any, plan: Plan, items: Any, write: Write) -> None:
-    while pairs := list(islice(items, _BATCHSIZE)):
+    while pairs := list(islice(items, BATCHSIZE)):
         n = len(pairs)
         if n > 1:
             write(MARK)
         for pair in pairs:
             write = save_all(pickler, plan, iter(pair))
         write(SETITEMS if n > 1 else SETITEM)
-        if n < _BATCHSIZE:
+        if n < BATCHSIZE:
             return
 
 

@@ -16,14 +16,12 @@ from typing import Any
 import pytest
 
 import fastpickle
-from fastpickle import _stdlib, mending
+from fastpickle import _stdlib, differences, graft, mending
 from fastpickle._stdlib import awkward_batches
-
-differences = pytest.importorskip("fastpickle.differences")
-graft = pytest.importorskip("fastpickle.graft")
 
 pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
 
+_Stock: Any = _stdlib.StockPickler
 FRAME = 64 * 1024
 #: Strings that have the bytes of an end in them, or nearly.
 LOOKALIKES = ("u(u", "e(Ne", "e(K\x01e", "u(NNu", "menu(user)", "e(", "u(", "(", "}(e(]u(u")
@@ -32,7 +30,7 @@ LOOKALIKES = ("u(u", "e(Ne", "e(K\x01e", "u(NNu", "menu(user)", "e(", "u(", "(",
 def stock_dumps(obj: object, protocol: int) -> bytes:
     """Return what the stock pickler writes."""
     file = io.BytesIO()
-    pickle._Pickler(file, protocol).dump(obj)  # type: ignore[attr-defined]
+    _Stock(file, protocol).dump(obj)
     return file.getvalue()
 
 

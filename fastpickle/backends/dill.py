@@ -78,12 +78,17 @@ def _is_quiet(pickler: Any) -> bool:
 
 def _may_graft(pickler: Any) -> bool:
     """Tell whether dicts that have no '__name__' are saved as stock saves them."""
+    for main in _mains(pickler):
+        if "__name__" not in main.__dict__:
+            return False
+    return _is_quiet(pickler)
+
+
+def _mains(pickler: Any) -> tuple[Any, ...]:
+    """Return dill's main module, and the pickler's if that is another one."""
     main = _dill._main_module
-    return (
-        _is_quiet(pickler)
-        and "__name__" in main.__dict__
-        and ((its_own := getattr(pickler, "_main", main)) is main or "__name__" in its_own.__dict__)
-    )
+    its_own = getattr(pickler, "_main", main)
+    return (main,) if its_own is main else (main, its_own)
 
 
 def _is_compared(t: type) -> bool:
@@ -97,16 +102,13 @@ _STDLIBS = ("collections", "datetime", "decimal", "enum", "fractions", "pathlib"
 
 def _lengths(pickler: Any) -> tuple[int, ...]:
     """Return the lengths of the dicts that dill compares with the dict of `__main__`, or of the pickler's module."""
-    main = _dill._main_module
-    its_own = getattr(pickler, "_main", main)
-    return (len(main.__dict__),) if its_own is main else (len(main.__dict__), len(its_own.__dict__))
+    return tuple([len(main.__dict__) for main in _mains(pickler)])  # a list is made sooner
 
 
 def _compared(pickler: Any) -> tuple[str, ...]:
     """Return the names of the globals there whose `__eq__` may be anybody's; a dict is asked for one if it has it."""
-    mains = {id(m): m for m in (getattr(pickler, "_main", _dill._main_module), _dill._main_module)}.values()
     names: list[str] = []
-    for main in mains:
+    for main in _mains(pickler):
         types = map(id, map(type, main.__dict__.values()))
         others = compress(main.__dict__.items(), map(_HARMLESS.isdisjoint, zip(types)))  # tuples of one
         names += [name for name, x in others if not _is_harmless(x)]
