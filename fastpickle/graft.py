@@ -10,7 +10,7 @@ if nobody listens (`hooks`), if it knows every object (`cpickler`), if there is 
 (`differences`), if it begins with our memo (`lazymemo`), and if the frame that it begins in is as full as ours.  If
 not, nothing has been written, and the object goes through the loop (`plain`) as if nothing had been tried.
 
-Not for: deciding whether a pickler may graft (`hooks.plan`).
+Not for: deciding whether a pickler may graft (`hooks.plan`), nor for how the bytes come into frames (`splicing`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from io import SEEK_END, BufferedRandom, BufferedWriter, BytesIO, FileIO
+from io import BufferedRandom, BufferedWriter, BytesIO, FileIO
 from itertools import islice
 from operator import attrgetter, length_hint
 from pickle import FRAME
@@ -28,13 +28,11 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import BATCHSIZE, CPickler, Framer
 from .cpickler import (
-    LARGE,
     ROOM,
     ManyInstances,
     Splice,
     give_back,
     is_written,
-    prefixes,
     take,
     take_table,
     use,
@@ -43,7 +41,7 @@ from .cpickler import (
 from .differences import made_ours
 from .hooks import Plan
 from .lazymemo import AT_ROOT, IN_BATCHES, keep_memo, update_memo
-from .mending import content
+from .splicing import padding, write, write_pieces
 
 __all__ = [
     "FEWEST",
@@ -53,7 +51,6 @@ __all__ = [
     "finished",
     "is_for_batches",
     "may_write",
-    "restore",
     "root",
     "whole",
 ]
@@ -106,9 +103,9 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         return False
     pieces = grafter.pieces
     if frame is not None and len(pieces) == 1:
-        piece = pieces[0]  # most dumps are small: this is what `_write_pieces` does, 1 us sooner
+        piece = pieces[0]  # most dumps are small: this is what `write_pieces` does, 1 us sooner
         frame.write(memoryview(piece)[11 if piece[2] == FRAME[0] else 2 : -1])
-    elif not _write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
+    elif not write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
     if grafter.held.written < _FEW_BYTES:
         update_memo(memo, grafter)
@@ -213,7 +210,7 @@ class _Chunks:
     def _write(self, n: int) -> int | None:
         """Write the next `n` items, or say how many of them C would have written."""
         framer = self.pickler.framer
-        args = _padding(framer, self.plan)
+        args = padding(framer, self.plan)
         if args is None:
             return 0
         try:
@@ -225,7 +222,7 @@ class _Chunks:
             return max(0, len(self.obj) - self.done - length_hint(self.source) - 2)  # C asks for one or two ahead
         if not made_ours(self.pickler, self.plan, self.grafter, self.obj, n):
             return 0
-        if not _write(framer, self.plan, self.grafter.pieces, 1):
+        if not write(framer, self.plan, self.grafter.pieces, 1):
             return 0
         self.done += n
         return None
@@ -279,10 +276,10 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
         return False
     framer = pickler.framer
     memo = pickler.memo
-    args = _padding(framer, plan)
+    args = padding(framer, plan)
     if args is not None:
         grafter = written_by(pickler, plan, memo, dump.known, obj, args)
-        if grafter is not None and made_ours(pickler, plan, grafter, obj) and _write(framer, plan, grafter.pieces, 2):
+        if grafter is not None and made_ours(pickler, plan, grafter, obj) and write(framer, plan, grafter.pieces, 2):
             update_memo(memo, grafter)
             give_back(grafter)
             dump.penalty = 0
@@ -370,131 +367,3 @@ def calibrate(cls: Any) -> None:
         _long = 0
         cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
         _long = _LONG
-
-
-# Splicing.
-
-
-def _padding(framer: Any, plan: Plan) -> tuple[Any, ...] | None:
-    """Return the arguments of the prefix's call that make C's frame as full as ours is; None if there are none.
-
-    Behind the large bytes come the opcodes of the others, TUPLE1 to TUPLE3 and REDUCE.
-    """
-    if plan.proto < 4:
-        return ()
-    n = framer.current_frame.tell()
-    if n < 2 or n > len(LARGE):
-        return None
-    if n <= 4:
-        return (LARGE, *(None,) * (n - 2))
-    if n <= 259:
-        return LARGE, LARGE[: n - 4]
-    if n <= 262:
-        return LARGE, (None, 1, 256)[n - 260], LARGE[:255]
-    return LARGE, LARGE[: n - 7]
-
-
-def _write(framer: Any, plan: Plan, pieces: list[Any], tail: int) -> bool:
-    """Write what C wrote behind a prefix, but for the last `tail` bytes; False if the file failed."""
-    if plan.proto < 4:
-        return _write_pieces(framer, pieces, len(prefixes[plan.proto]), 0, tail)
-    return _write_pieces(framer, pieces[2:], 0, framer.current_frame.tell(), tail)
-
-
-def _write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> bool:
-    """Splice in what C wrote; if the file fails, put all back, so that Python will fail at the same place.
-
-    That is where it tries to write more than we could: with what it has memoized by then, and the notes of that place.
-    """
-    file_write = framer.file_write
-    frame = framer.current_frame
-    if len(pieces) == 1 and frame is not None:
-        _splice(framer, pieces, start, ours, tail)
-        return True
-    written = 0
-
-    def count(piece: Any) -> None:
-        nonlocal written
-        file_write(piece)
-        written += len(piece)
-
-    framer.file_write = count
-    try:
-        _splice(framer, pieces, start, ours, tail)
-    except Exception as exc:
-        failed = [exc.with_traceback(None)]  # not to be kept by what its traceback keeps
-    else:
-        return True
-    finally:
-        framer.file_write = file_write
-
-    def write_again(piece: Any) -> None:
-        nonlocal written
-        written -= len(piece)
-        if written < 0:
-            framer.file_write = file_write
-            raise failed.pop()
-
-    write_again.file_write = file_write  # type: ignore[attr-defined]
-    framer.file_write = write_again
-    framer.current_frame = frame
-    return False
-
-
-def restore(framer: Any) -> None:
-    """Give a framer its file again, if Python has failed before it came to where C failed."""
-    framer.file_write = getattr(framer.file_write, "file_write", framer.file_write)
-
-
-def _splice(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> None:
-    """Continue the current frame with C's first, and so on; C's last one stays open.
-
-    Args:
-        framer: the pickler's.
-        pieces: what C wrote.
-        start: where its first frame begins in the first piece.
-        ours: how many bytes of that frame stand for what is in ours already.
-        tail: how many of the last bytes of all are C's own.
-    """
-    piece = memoryview(pieces[0])
-    last = memoryview(pieces[-1])
-    if framer.current_frame is None:
-        if len(pieces) == 1:
-            framer.file_write(piece[start:-tail])
-        else:
-            framer.file_write(piece[start:])
-            for piece in pieces[1:-1]:
-                framer.file_write(piece)
-            framer.file_write(last[:-tail])
-        return
-    start, end = content(piece, start)
-    if len(pieces) == 1:
-        framer.current_frame.write(piece[start + ours : -tail])
-        return
-    # From here on as stock's framer calls it: a file that is full fails at the same call then.
-    frame = BytesIO(framer.current_frame.getvalue())  # ours stays as it is until all is written
-    frame.seek(0, SEEK_END)
-    frame.write(piece[start + ours : end])
-    framer.current_frame = frame
-    framer.commit_frame(force=True)
-    file_write = framer.file_write
-    header = piece[end:]
-    if header:
-        file_write(header)
-    for large in pieces[1:-1]:
-        if header:
-            file_write(large)
-            header = _NOTHING
-            continue
-        piece = memoryview(large)
-        start, end = content(piece, 0)
-        if start:
-            file_write(piece[:start])
-        file_write(piece[start:end])
-        header = piece[end:]
-        if header:
-            file_write(header)
-    framer.current_frame.write(last[content(last, 0)[0] : -tail])
-
-
-_NOTHING: Final = memoryview(b"")

@@ -26,6 +26,7 @@ from struct import error, pack, unpack_from
 from typing import Any, Final, NamedTuple
 
 from ._stdlib import BATCHSIZE, Framer
+from .splicing import content
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -37,7 +38,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["HIGH", "Ends", "Wanted", "content", "find_doubtful", "is_opcode", "mend", "possible_ends"]
+__all__ = ["HIGH", "Ends", "Wanted", "find_doubtful", "is_opcode", "mend", "possible_ends"]
 
 #: How many ends there are, by the opcode that closes the batch, and by what is in it.
 Ends = dict[tuple[int, int], int]
@@ -465,16 +466,3 @@ def _length(stream: bytes, place: int) -> int:
     for _ in range(_LINES.get(opcode, 0)):
         end = stream.index(b"\n", end + 1)
     return _LENGTHS.get(opcode, 1) + end - place
-
-
-def content(piece: memoryview, start: int) -> tuple[int, int]:
-    """Return where the content of C's frame begins and ends in a piece.
-
-    Behind it there may be the header of a large bytes or str, of five or nine bytes.  Less than four bytes are no
-    frame, as in stock.
-    """
-    if len(piece) > start and piece[start] == FRAME[0]:
-        start += 9
-        return start, start + unpack_from("<Q", piece, start - 8)[0]
-    n = len(piece) - start
-    return start, len(piece) - (5 if n < 9 else 9)

@@ -34,6 +34,7 @@ from .lazymemo import LazyMemo
 from .opcodes import BININT1, SHORT_BINUNICODE, pack_binfloat, pack_binint, pack_binint2, pack_binunicode
 from .plain import commit_frame, save_all
 from .reduce import AS_CLASS, is_stocks, reduce_value, save_object
+from .splicing import restore
 
 __all__ = ["Pickler"]
 
@@ -204,7 +205,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if has_dump:
                     self.__dict__.pop("_fastpickle_dump", None)
                     if type(framer.file_write) is FunctionType:
-                        graft.restore(framer)
+                        restore(framer)
 
 
 if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it took longer than stock (diary)
