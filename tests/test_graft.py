@@ -32,6 +32,7 @@ from typing import Any
 import pytest
 from oracle import objects
 from oracle.compare import ALL, Implementation, Run, check
+from oracle.compare import stock_dumps as stock
 from test_install import in_child
 
 import fastpickle
@@ -64,12 +65,6 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
     for name in ("root", "batches", "whole", "dumps", "finished"):
         monkeypatch.setattr(graft, name, recorded(name))
     yield seen
-
-
-def stock(obj: Any, protocol: int = 4) -> bytes:
-    file = io.BytesIO()
-    _Stock(file, protocol).dump(obj)
-    return file.getvalue()
 
 
 def same(make: Callable[[], Any], **how: Any) -> None:

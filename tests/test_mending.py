@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from oracle.compare import stock_dumps
 
 import fastpickle
 from fastpickle import _stdlib, differences, graft, mending
@@ -21,17 +22,9 @@ from fastpickle._stdlib import awkward_batches
 
 pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
 
-_Stock: Any = _stdlib.StockPickler
 FRAME = 64 * 1024
 #: Strings that have the bytes of an end in them, or nearly.
 LOOKALIKES = ("u(u", "e(Ne", "e(K\x01e", "u(NNu", "menu(user)", "e(", "u(", "(", "}(e(]u(u")
-
-
-def stock_dumps(obj: object, protocol: int) -> bytes:
-    """Return what the stock pickler writes."""
-    file = io.BytesIO()
-    _Stock(file, protocol).dump(obj)
-    return file.getvalue()
 
 
 def our_dump(obj: object, protocol: int) -> bytes:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import pytest
 from oracle import grafts
 from oracle.allowed import asked_about, may_succeed
-from oracle.compare import Implementation, check, describe_error, explain, use
+from oracle.compare import Implementation, check, describe_error, explain, stock_dumps, use
 
 import fastpickle
 
@@ -44,17 +44,11 @@ class Side(NamedTuple):
     implementation: Implementation
 
 
-def _stock_dumps(obj: Any, protocol: int, **arguments: Any) -> bytes:
-    file = io.BytesIO()
-    _Stock(file, protocol, **arguments).dump(obj)
-    return file.getvalue()
-
-
 def _sides(name: str) -> tuple[Side, Side, Callable[[], AbstractContextManager[Any]]]:
     """Return stock's side, ours, and what must be in place for ours."""
-    stock = Side(_stock_dumps, Implementation("stock", _Stock))
+    stock = Side(stock_dumps, Implementation("stock", _Stock))
     if name == "installed":
-        return stock, Side(_stock_dumps, Implementation("installed", _Stock)), fastpickle.patched
+        return stock, Side(stock_dumps, Implementation("installed", _Stock)), fastpickle.patched
     if name == "dill":
         dill = pytest.importorskip("dill", reason="dill is not installed")
         side = Side(dill.dumps, Implementation("dill", dill.Pickler))

@@ -23,7 +23,18 @@ from typing import Any
 
 from .allowed import PYPY, asked_about, may_succeed
 
-__all__ = ["ALL", "Implementation", "Outcome", "PythonFile", "Run", "check", "describe", "describe_error", "explain"]
+__all__ = [
+    "ALL",
+    "Implementation",
+    "Outcome",
+    "PythonFile",
+    "Run",
+    "check",
+    "describe",
+    "describe_error",
+    "explain",
+    "stock_dumps",
+]
 
 #: All protocols.
 ALL = tuple(range(pickle.HIGHEST_PROTOCOL + 1))
@@ -100,6 +111,16 @@ class Outcome:
 
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]  # private, and what all is compared with
+
+
+def stock_dumps(obj: object, protocol: int = 4, **arguments: Any) -> bytes:
+    """Return what stock's pickler writes, as `pickle.dumps` would."""
+    file = io.BytesIO()
+    _Stock(file, protocol, **arguments).dump(obj)
+    return file.getvalue()
 
 
 def describe(obj: object) -> str:
