@@ -34,6 +34,7 @@ from .instances import LOOKED_INTO, METACLASSES, is_bare, is_pure, names
 
 __all__ = [
     "LARGE",
+    "LARGE_TABLE",
     "METACLASS_IDS",
     "MUCH",
     "ROOM",
@@ -383,7 +384,7 @@ def give_back(grafter: Any) -> None:
     """Keep a C pickler that has written little, and the memo of which nobody wants any more, for the next time."""
     held = grafter.held
     idle = grafter.idle
-    if idle is not None and held.written < MUCH and len(idle) < 4 and grafter.__sizeof__() < _LARGE_TABLE:
+    if idle is not None and held.written < MUCH and len(idle) < 4 and grafter.__sizeof__() < LARGE_TABLE:
         grafter.pickler = grafter.plan = grafter.known = grafter.memo_before = None
         grafter.clear_memo()
         held.pieces.clear()
@@ -392,7 +393,7 @@ def give_back(grafter: Any) -> None:
 
 MUCH: Final = 64 << 10
 #: A table of the memo stays as large as it once was; of more than 200 entries, it takes longer to clear than to make.
-_LARGE_TABLE: Final = 10 << 10
+LARGE_TABLE: Final = 10 << 10
 
 
 def is_written(grafter: Any, obj: Any) -> bool:

@@ -24,7 +24,7 @@ from ._stdlib import BATCHSIZE, CPickler, awkward_batches, awkward_escapes, memo
 from .cpickler import LARGE, ROOM, Grafter, Held, is_by_name
 from .hooks import STOCK_RULE, Plan
 from .instances import METACLASSES
-from .mending import HIGH, Ends, Wanted, find_doubtful, is_opcode, mend, possible_ends
+from .mending import HIGH, Ends, Wanted, find_doubtful, is_opcode, mend, mend_last, possible_ends
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -53,8 +53,22 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
     if proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, grafter.pieces)):
         return False
     n = grafter.held.written
-    if n < BATCHSIZE and grafter.table is None and _is_small_ours(pickler, plan, grafter, n):
-        return True
+    if grafter.table is None:
+        if n < BATCHSIZE:
+            if _is_small_ours(pickler, plan, grafter, n):
+                return True
+        elif n < _SOON_READ and plan.graft_rule is STOCK_RULE and len(grafter.pieces) == 1:
+            if not proto or not awkward_batches:
+                return True
+            # What follows is `_Written.is_mended` for most of what is so small, in half the time.
+            doubtful = find_doubtful(grafter.pieces[0])
+            if not doubtful:
+                return True
+            own = _batches(obj, proto, of_items)
+            if len(doubtful) <= own.marks and not grafter.is_spliced:
+                if own.end is not None:
+                    grafter.pieces[0] = mend_last(grafter.pieces[0], doubtful[-1], own.end, 1, proto >= 4)
+                return True
     written = _Written(pickler, plan, grafter, obj, of_items)
     return (
         (plan.graft_rule is STOCK_RULE or (not written.is_compared() and not written.has_unwanted()))
@@ -146,11 +160,13 @@ class _Written:
         """Tell whether all containers end as Python ends them, now."""
         proto = self.plan.proto
         own = _batches(self.obj, proto, self.of_items)
-        if self._is_flat and own.end is None:
-            return True
         behind = 2 if self.grafter.is_spliced else 1  # BUILD, STOP
-        if (own.end is not None or not self._is_memo_small) and sum(map(len, self._doubtful)) <= own.marks:
-            return own.end is None or self._mend(Wanted({own.end: 1}, own.long, behind, is_last=True))
+        if own.end is not None or self.n < _SOON_READ or not (self._is_flat or self._is_memo_small):
+            doubtful = self._doubtful
+            if sum(map(len, doubtful)) <= own.marks:  # so those are its own
+                return own.end is None or self._is_end_mended(own, own.end, behind)
+        elif self._is_flat:
+            return True
         batches = [own]
         is_inside = not self._is_flat and (self._is_memo_small or self._may_have_others(own))
         if is_inside and self.of_items is not None:
@@ -165,6 +181,15 @@ class _Written:
             return True
         is_own = own.end is not None and sum(ends.values()) == 1
         return self._mend(Wanted(ends, sum(found.long for found in batches), behind if is_own else 0))
+
+    def _is_end_mended(self, own: _Batches, end: tuple[int, int], behind: int) -> bool:
+        """Mend the last batch of the object, if all that is in doubt are its own batches; tell whether that succeeded."""
+        pieces = self.grafter.pieces
+        framed = self.plan.proto >= 4
+        if len(pieces) > (3 if self.grafter.is_spliced and framed else 1):
+            return self._mend(Wanted({end: 1}, own.long, behind, is_last=True))
+        pieces[-1] = mend_last(pieces[-1], self._doubtful[-1][-1], end, behind, framed)
+        return True
 
     @cached_property
     def _doubtful(self) -> list[list[int]]:
@@ -255,6 +280,8 @@ class _Written:
         return {*map(id, own.values()), id(own), *self.pickler.memo}
 
 
+#: So few bytes are read sooner than it takes to ask for the memo.
+_SOON_READ: Final = 8_000
 #: So many frames may be read for what is in them by chance.
 _MOST_READ: Final = 20
 #: By protocol: what stands in the bytes if there is a dict of some items.

@@ -14,7 +14,7 @@ from typing import Any
 
 from . import graft, hooks
 from ._stdlib import BATCHSIZE
-from .cpickler import ManyInstances, take_own
+from .cpickler import LARGE_TABLE, ManyInstances, take_own
 
 __all__ = ["Quick"]
 
@@ -78,10 +78,13 @@ class Quick:
             return graft.dumps(self._stand_ins[protocol], plan, obj)
         except Exception:
             return None
-        pickled: bytes = grafter.pieces[0]
-        if len(pickled) >= BATCHSIZE or len(grafter.pieces) > 1:  # enough for two batches, or two frames
-            return graft.finished(self._stand_ins[protocol], plan, grafter, obj)
-        grafter.pieces.clear()
+        pieces = grafter.pieces
+        pickled: bytes | None = pieces[0]
+        if len(pieces) > 1 or len(pieces[0]) >= BATCHSIZE:  # enough for two batches, or two frames
+            pickled = graft.finished(self._stand_ins[protocol], plan, grafter, obj)
+            if grafter.__sizeof__() > LARGE_TABLE:
+                grafter.memo = {}
+        pieces.clear()
         if grafter.asked:
             grafter.asked = 0
         grafter.known.clear()
