@@ -363,7 +363,7 @@ def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
     global _long
     if CPickler is not None:
-        cls(BytesIO(), 4).dump(["x" * _FEW_BYTES])
+        cls(BytesIO(), 4).dump([["x" * _FEW_BYTES]])
         _long = 0
         cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
         _long = _LONG

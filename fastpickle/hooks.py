@@ -48,9 +48,9 @@ Not for: saving anything, and not for knowing libraries: those tell about themse
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter, itemgetter
-from types import BuiltinMethodType, NoneType
+from types import BuiltinMethodType, MappingProxyType, NoneType
 from typing import Any, Final
 
 from ._stdlib import NO_VALUE, CPickler, Framer, StockPickler, stock_methods
@@ -78,6 +78,7 @@ __all__ = [
     "saved_by_name",
     "savers",
     "settled",
+    "texts_of",
     "watched",
 ]
 
@@ -156,14 +157,17 @@ class GraftRule:
         lengths: gives for a pickler the lengths of dicts that are not for C if they have one of some more names; None
             if there are none.
         compared: gives these names; it takes 10 us.
-        builtins: what C saves without asking where an old protocol has no opcode for a type, and is not for it.
+        builtins: what C saves without asking where a protocol has no opcode for a type, and is not for it; each with
+            the lowest protocol at which C does not.
 
     Attributes:
-        texts: by protocol, what is found in a pickle that has one of the names or builtins in it.
+        texts_of_names, texts_of_builtins: by protocol, what is found in a pickle that has one of them in it.
         unwanted: by protocol, the ids of the builtins that C may have saved.
     """
 
-    __slots__ = ("allows", "builtins", "compared", "lengths", "names", "refuses", "texts", "unwanted")
+    __slots__ = (
+        "allows", "builtins", "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names", "unwanted",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -172,7 +176,7 @@ class GraftRule:
         names: frozenset[str] = frozenset(),
         lengths: Callable[[Any], tuple[int, ...]] | None = None,
         compared: Callable[[Any], tuple[str, ...]] | None = None,
-        builtins: tuple[Any, ...] = (),
+        builtins: Mapping[Any, int] = MappingProxyType({}),
     ) -> None:
         self.allows = allows
         self.refuses = refuses
@@ -180,10 +184,18 @@ class GraftRule:
         self.lengths = lengths
         self.compared = compared
         self.builtins = builtins
-        old = (b"builtin", b"_codecs") if builtins else ()
-        new = tuple(name.encode() for name in names)
-        self.texts = [(*new, *old)] * 5 + [new]
-        self.unwanted = [frozenset(map(id, builtins))] * 5 + [frozenset()]
+        self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
+        self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
+        # Up to protocol 3 a module is written each time, from 4 on the name is: it is another str each time.
+        self.texts_of_builtins = [(b"builtin", b"_codecs") if unwanted else () for unwanted in self.unwanted[:4]]
+        for proto in (4, 5):
+            self.texts_of_builtins.append(texts_of((x.__name__ for x in builtins if proto < builtins[x]), proto))
+
+
+def texts_of(names: Iterable[str], proto: int) -> tuple[bytes, ...]:
+    """Return what stands in a pickle where a dict's key is one of some names, or a class has it."""
+    texts = [name.encode("utf-8", "surrogatepass") for name in names]
+    return tuple([text if proto < 4 or len(text) > 255 else bytes([len(text)]) + text for text in texts])
 
 
 #: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.

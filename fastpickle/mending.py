@@ -38,7 +38,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["HIGH", "Ends", "Wanted", "find_doubtful", "is_opcode", "mend", "mend_last", "possible_ends"]
+__all__ = ["HIGH", "Ends", "Wanted", "find_doubtful", "has_text", "is_opcode", "mend", "mend_last", "possible_ends"]
 
 #: How many ends there are, by the opcode that closes the batch, and by what is in it.
 Ends = dict[tuple[int, int], int]
@@ -94,6 +94,21 @@ def find_doubtful(piece: Any, start: int = 0, end: int = sys.maxsize) -> list[in
 #: So many bytes are searched by a regular expression as soon as one byte is found without.
 _SPARSE: Final = 320
 _CLOSES_BATCH: Final = APPENDS + SETITEMS + ADDITEMS
+
+
+def has_text(piece: Any, text: bytes) -> bool:
+    """Tell whether a text of few bytes is in a piece; where its first byte is rare, in a tenth of the time."""
+    if type(piece) is bytes:
+        start = 0
+        first = text[0]
+        for _ in range(8 + len(piece) // 1024):
+            start = piece.find(first, start)
+            if start < 0:
+                return False
+            if piece.startswith(text, start):
+                return True
+            start += 1
+    return text in piece
 
 
 def _most_doubtful(piece: Any) -> int:

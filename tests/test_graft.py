@@ -270,6 +270,20 @@ def test_memo_that_somebody_holds() -> None:
     assert pickler.memo is memo
 
 
+@pytest.mark.parametrize("obj", ["[str(i) for i in range(5000)]", "[str(i) for i in range(5000)] + [object()]"])
+def test_memo_that_the_first_dump_of_all_leaves(obj: str) -> None:
+    """How many hold a memo that nobody else holds is known before the first dump: it may be of somebody who does."""
+    in_child(
+        f"""
+        import io, fastpickle
+        pickler = fastpickle.Pickler(io.BytesIO(), 4)
+        memo = pickler.memo
+        pickler.dump({obj})
+        assert len(memo) > 5000
+        """
+    )
+
+
 def test_next_dump_goes_on_with_the_memo() -> None:
     """What was dumped before is fetched, whichever of the two wrote it."""
 

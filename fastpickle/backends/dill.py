@@ -224,7 +224,7 @@ if _is_known:
         frozenset({"__name__"}),
         _lengths,
         _compared,
-        (set, frozenset, bytes, bytearray, codecs.encode),
+        {set: 4, frozenset: 4, bytes: 3, codecs.encode: 3, bytearray: 5},
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
