@@ -125,21 +125,24 @@ class _Written:
     def is_compared(self) -> bool:
         """Tell whether there is a dict for which dill would ask somebody's `__eq__`."""
         rule = self.plan.graft_rule
-        if rule.lengths is None or self.n < _LEAST * min(lengths := rule.lengths(self.pickler)) or not self._has_dict:
+        if rule.lengths is None or self.n < _LEAST * min(lengths := rule.lengths(self.pickler)):
             return False
-        if not self._is_memo_small and self.n >= BATCHSIZE and not self.pickler.memo:  # the names may be in that
-            names = rule.compared(self.pickler)
-            if not names or (len(names) <= _FEW_NAMES and not self._has(texts_of(names, self.plan.proto))):
+        if not self._is_memo_small:
+            if not self._has_dict:
                 return False
+            if self.n >= BATCHSIZE and not self.pickler.memo:  # the names may be in that
+                names = rule.compared(self.pickler)
+                if not names or (len(names) <= _FEW_NAMES and not self._has(texts_of(names, self.plan.proto))):
+                    return False
         return any(len(x) in lengths for x in self._memoized(_DICT)) and bool(rule.compared(self.pickler))
 
     def has_unwanted(self) -> bool:
         """Tell whether there is a name or builtin that only Python can write."""
         rule = self.plan.graft_rule
         proto = self.plan.proto
+        if self._is_flat:
+            return type(self.obj) is dict and not rule.names.isdisjoint(self.obj)
         if not self._is_memo_small:
-            if self._is_flat:
-                return type(self.obj) is dict and not rule.names.isdisjoint(self.obj)
             texts = rule.texts_of_builtins[proto]
             if self._has_dict:
                 texts = rule.texts_of_names[proto] + texts
@@ -187,12 +190,11 @@ class _Written:
         return self._mend(Wanted(ends, sum(found.long for found in batches), behind if is_own else 0))
 
     def _is_end_mended(self, own: _Batches, end: tuple[int, int], behind: int) -> bool:
-        """Mend the last batch of the object, if all that is in doubt are its own batches; tell whether that succeeded."""
+        """Mend the last batch of the object, all that is in doubt being its own; tell whether that succeeded."""
         pieces = self.grafter.pieces
-        framed = self.plan.proto >= 4
-        if len(pieces) > (3 if self.grafter.is_spliced and framed else 1):
+        if not self._doubtful[-1] or self.pieces[-1] is not pieces[-1]:  # it has begun in another frame
             return self._mend(Wanted({end: 1}, own.long, behind, is_last=True))
-        pieces[-1] = mend_last(pieces[-1], self._doubtful[-1][-1], end, behind, framed)
+        pieces[-1] = mend_last(pieces[-1], self._doubtful[-1][-1], end, behind, self.plan.proto >= 4)
         return True
 
     @cached_property
@@ -247,8 +249,8 @@ class _Written:
     @cached_property
     def _has_dict(self) -> bool:
         """Tell whether there may be a dict, as far as the bytes tell; a list of atoms has none."""
-        if type(self.obj) is dict:
-            return True
+        if type(self.obj) is dict or self._is_flat:
+            return type(self.obj) is dict
         return self._has((_DICTS[self.plan.proto],))
 
     def _has(self, texts: Iterable[bytes]) -> bool:

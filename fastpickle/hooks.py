@@ -50,6 +50,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter, itemgetter
+from pickle import MEMOIZE, STACK_GLOBAL
 from types import BuiltinMethodType, MappingProxyType, NoneType
 from typing import Any, Final
 
@@ -166,7 +167,8 @@ class GraftRule:
     """
 
     __slots__ = (
-        "allows", "builtins", "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names", "unwanted",
+        "allows", "builtins", "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names",
+        "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -187,9 +189,11 @@ class GraftRule:
         self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
         self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
         # Up to protocol 3 a module is written each time, from 4 on the name is: it is another str each time.
-        self.texts_of_builtins = [(b"builtin", b"_codecs") if unwanted else () for unwanted in self.unwanted[:4]]
-        for proto in (4, 5):
-            self.texts_of_builtins.append(texts_of((x.__name__ for x in builtins if proto < builtins[x]), proto))
+        self.texts_of_builtins: list[tuple[bytes, ...]] = []
+        for proto, unwanted in enumerate(self.unwanted):
+            old = (b"builtin", b"_codecs") if unwanted else ()
+            new = texts_of((x.__name__ for x in builtins if id(x) in unwanted), proto)
+            self.texts_of_builtins.append(old if proto < 4 else tuple(text + MEMOIZE + STACK_GLOBAL for text in new))
 
 
 def texts_of(names: Iterable[str], proto: int) -> tuple[bytes, ...]:

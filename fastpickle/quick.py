@@ -64,24 +64,30 @@ class Quick:
             or not graft.may_write()
         ):
             return None
-        if rule is not hooks.STOCK_RULE or not protocol:
-            return graft.dumps(self._stand_ins[protocol], plan, obj)
+        pickler = self._stand_ins[protocol]
+        if rule.allows is not None and not rule.allows(pickler):
+            return None
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         idle = self._idle[protocol]
         try:
             grafter = idle.pop()
         except IndexError:
-            grafter = take_own(self._stand_ins[protocol], plan, idle)
+            grafter = take_own(pickler, plan, idle)
         try:
             grafter.dump(obj)
         except ManyInstances:
-            return graft.dumps(self._stand_ins[protocol], plan, obj)
+            return graft.dumps(pickler, plan, obj)
         except Exception:
             return None
         pieces = grafter.pieces
         pickled: bytes | None = pieces[0]
-        if len(pieces) > 1 or len(pieces[0]) >= BATCHSIZE:  # enough for two batches, or two frames
-            pickled = graft.finished(self._stand_ins[protocol], plan, grafter, obj)
+        if (
+            rule is not hooks.STOCK_RULE
+            or len(pieces) > 1
+            or len(pieces[0]) >= BATCHSIZE  # enough for two batches
+            or not protocol
+        ):
+            pickled = graft.finished(pickler, plan, grafter, obj)
             if grafter.__sizeof__() > LARGE_TABLE:
                 grafter.memo = {}
         pieces.clear()

@@ -20,13 +20,15 @@ import io
 import logging
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import compress
+from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .. import hooks
-from .._stdlib import stock_methods
+from .._stdlib import CPickler, stock_methods
 from ..pickler import Pickler as _Base
 from ..plain import save_dict
+from ..quick import Quick
 from ..reduce import save_object
 
 try:
@@ -207,6 +209,12 @@ def dumps(
     Returns:
         The bytes that `dill.dumps` gives.
     """
+    if _quick is not None and not kwds:  # the other arguments are for what C is not asked to write
+        protocol = dill.settings["protocol"] if protocol is None else int(protocol)
+        if 0 <= protocol <= HIGHEST_PROTOCOL:
+            pickled = _quick.dumps(obj, protocol)
+            if pickled is not None:
+                return pickled
     file = io.BytesIO()
     dump(obj, file, protocol, byref, fmode, recurse, **kwds)
     return file.getvalue()
@@ -228,3 +236,4 @@ if _is_known:
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
+_quick = Quick(Pickler) if _is_known and CPickler is not None else None
