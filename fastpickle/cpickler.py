@@ -138,6 +138,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         asked: how many instances it has asked about.
         held, pieces: what it writes to.
         is_spliced: whether there is a prefix; from protocol 4 on the first two pieces are its own.
+        has_names: whether one of the rule's names may be in its memo; None if that is not known (`differences`).
         table: None.
     """
 
@@ -314,6 +315,7 @@ def take(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict
         known: what is known of types, for `reducer_override` to add to.
     """
     grafter = _take_idle(plan.proto, bool(pickler.fix_imports))
+    grafter.has_names = None
     use(grafter, pickler, plan, memo, known)
     return grafter
 
@@ -358,6 +360,7 @@ def take_own(pickler: Any, plan: Plan, idle: list[Any]) -> Any:
     """Return a C pickler that may be used over and over for the same `pickler`, and may write any amount."""
     grafter = _make(Grafter, plan.proto, fix_imports=True, held=_Collected())
     grafter.idle = idle
+    grafter.has_names = False
     use(grafter, pickler, plan, {}, {})
     return grafter
 
@@ -375,7 +378,7 @@ def take_table(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known
     """Return a `_TableGrafter`, as `take` does."""
     grafter = _make(_TableGrafter, plan.proto, bool(pickler.fix_imports))
     grafter.dispatch_table = grafter.table = _Table(pickler, plan)
-    grafter.idle = None
+    grafter.idle = grafter.has_names = None
     use(grafter, pickler, plan, memo, known)
     return grafter
 
@@ -405,7 +408,7 @@ def is_written(grafter: Any, obj: Any) -> bool:
     memo = grafter.memo_before
     try:
         if memo:
-            if not _is_usual(memo, grafter.plan.graft_rule.names):
+            if not _is_usual(memo):
                 return False
             grafter.memo = memo
         grafter.dump(obj)
@@ -437,8 +440,8 @@ def written_by(
     raise AssertionError("not reached")
 
 
-def _is_usual(memo: dict[int, tuple[int, Any]], names: frozenset[str]) -> bool:
-    """Tell whether a memo is as memoize() makes it, and has none of the `names` in it.
+def _is_usual(memo: dict[int, tuple[int, Any]]) -> bool:
+    """Tell whether a memo is as memoize() makes it.
 
     C takes the keys from the objects, not the other way round, and never looks for atoms there, as Python does.
     """
@@ -448,7 +451,6 @@ def _is_usual(memo: dict[int, tuple[int, Any]], names: frozenset[str]) -> bool:
         and [*map(id, objs)] == [*memo]
         and id(()) not in memo
         and _UNMEMOIZED.isdisjoint(map(id, map(type, objs)))
-        and not (names and any(type(x) is str and x in names for x in objs))
     )
 
 

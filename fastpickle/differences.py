@@ -53,7 +53,7 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
     if proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, grafter.pieces)):
         return False
     n = grafter.held.written
-    if n < _SOON_READ and grafter.table is None and _is_soon_ours(pickler, plan, grafter, obj, of_items):
+    if n < _SOON_READ and of_items is None and grafter.table is None and _is_soon_ours(pickler, plan, grafter, obj):
         return True
     written = _Written(pickler, plan, grafter, obj, of_items)
     return (
@@ -63,7 +63,7 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
     )
 
 
-def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | None) -> bool:
+def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any) -> bool:
     """Tell whether so few bytes are ours, or are now, as far as that is found out sooner than by a `_Written`."""
     pieces = grafter.pieces
     proto = plan.proto
@@ -78,6 +78,8 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: in
             if text in piece:
                 return False
         if type(obj) is dict or _DICTS[proto] in piece:
+            if pickler.memo:
+                return False  # the names may be in that
             for text in rule.texts_of_names[proto]:
                 if text in piece:
                     return False
@@ -91,7 +93,7 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: in
         return True
     doubtful = find_doubtful(piece)
     if doubtful:
-        own = _batches(obj, proto, of_items)
+        own = _batches(obj, proto)
         if len(doubtful) > own.marks:
             return False
         if own.end is not None:
@@ -134,24 +136,38 @@ class _Written:
                 names = rule.compared(self.pickler)
                 if not names or (len(names) <= _FEW_NAMES and not self._has(texts_of(names, self.plan.proto))):
                     return False
-        return any(len(x) in lengths for x in self._memoized(_DICT)) and bool(rule.compared(self.pickler))
+        dicts = [x for x in self._memoized(_DICT) if len(x) in lengths]
+        return bool(dicts) and not all(map(frozenset(rule.compared(self.pickler)).isdisjoint, dicts))
 
     def has_unwanted(self) -> bool:
-        """Tell whether there is a name or builtin that only Python can write."""
+        """Tell whether there is a dict with a name that only Python can write, or a builtin."""
         rule = self.plan.graft_rule
         proto = self.plan.proto
         if self._is_flat:
             return type(self.obj) is dict and not rule.names.isdisjoint(self.obj)
-        if not self._is_memo_small:
-            texts = rule.texts_of_builtins[proto]
-            if self._has_dict:
-                texts = rule.texts_of_names[proto] + texts
-            if not self._has(texts):
-                return False
+        has_names = self._has_names
+        if not (has_names or self._is_memo_small or self._has(rule.texts_of_builtins[proto])):
+            return False
         unwanted = rule.unwanted[proto]
-        return not rule.names.isdisjoint(self._memoized(_STR)) or (
+        return (has_names and not all(map(rule.names.isdisjoint, self._memoized(_DICT)))) or (
             not unwanted.isdisjoint(map(id, self._objs)) and any(id(x) in unwanted for x in self._memoized(None))
         )
+
+    @property
+    def _has_names(self) -> bool:
+        """Tell whether there may be a dict with one of the rule's names, which may have been memoized before."""
+        grafter = self.grafter
+        rule = self.plan.graft_rule
+        names = rule.names
+        if grafter.has_names is None:
+            grafter.has_names = any(type(x) is str and x in names for _, x in self.pickler.memo.values())
+        has_dict = self._is_memo_small or self._has_dict
+        if not grafter.has_names and (has_dict or self.of_items is not None):  # there may be a dict in the next chunk
+            if self._is_memo_small:
+                grafter.has_names = not names.isdisjoint(self._memoized(_STR))
+            else:
+                grafter.has_names = self._has(rule.texts_of_names[self.plan.proto])
+        return has_dict and grafter.has_names
 
     def is_by_name(self) -> bool:
         """Tell whether all classes and functions are saved by their names, of what a `_TableGrafter` wrote."""

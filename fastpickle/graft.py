@@ -242,7 +242,9 @@ class _Chunks:
         """Take another C pickler, of the same kind or by `kind`, and let it memoize what is written."""
         if kind is None:
             kind = take if self.grafter.table is None else take_table
+        has_names = self.grafter.has_names
         self.grafter = kind(self.pickler, self.plan, self.pickler.memo, self.dump.known)
+        self.grafter.has_names = has_names
         self.source = self._items(self.start)
         if self.done > self.start:
             grafter = self.grafter

@@ -90,6 +90,7 @@ class Quick:
             pickled = graft.finished(pickler, plan, grafter, obj)
             if grafter.__sizeof__() > LARGE_TABLE:
                 grafter.memo = {}
+            grafter.has_names = False
         pieces.clear()
         if grafter.asked:
             grafter.asked = 0

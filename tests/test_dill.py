@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
+from fastpickle import graft
+from fastpickle._stdlib import CPickler
 
 dill = pytest.importorskip("dill", reason="dill is not installed")
 backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
@@ -535,3 +538,77 @@ _AMBIGUOUS = """
 def test_main_that_is_compared(tmp_path: Any) -> None:
     """A dict as long as that of __main__, with a key of a global whose __eq__ raises, anywhere in what is pickled."""
     assert int(run_main(_AMBIGUOUS, tmp_path)) == 0
+
+
+_NAME = "__name__"
+_module = types.ModuleType("module_of_plain_data")
+_OF_MODULE = vars(_module)  # dill writes no dict, but where it is found
+#: Lists in which "__name__" is a text, or the key of a dict that may be a module's; whether C can write them.
+NAMED: dict[str, tuple[Callable[[], Any], bool]] = {
+    "a text": (lambda: [(i, _NAME, {"a": i}) for i in range(300)], True),
+    "a text that looks like one in a dict": (lambda: ["}", _NAME, *range(300)], True),
+    "a key": (lambda: [({_NAME: "sys", "a": i}, _OF_MODULE) for i in range(300)], False),
+    "a key, the only one": (lambda: [(i, {_NAME: i}) for i in range(300)], False),
+    "a key of the outermost": (lambda: {**dict.fromkeys(range(300)), _NAME: "x"}, False),
+    "a key that was a text before": (lambda: [_NAME, *range(3000), _OF_MODULE], False),
+    "a key among many ints": (lambda: [*range(3000), [_OF_MODULE]], False),
+    "a key of the last of many": (lambda: [*({"a": str(i)} for i in range(900)), _OF_MODULE], False),
+    "a key that is an equal text": (lambda: [*range(3000), {"".join(["__na", "me__"]): "sys"}], False),
+}
+
+
+@pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
+class TestNames:
+    """dill writes a dict with a "__name__" in its own way if it is a module's."""
+
+    @pytest.fixture(autouse=True)
+    def importable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let dill find the module."""
+        monkeypatch.setitem(sys.modules, _module.__name__, _module)
+
+    @pytest.mark.parametrize("name", NAMED)
+    def test_dumps(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """C writes what has no such dict, and nothing else."""
+        make, is_for_c = NAMED[name]
+        obj = make()
+        roots: list[Any] = []
+        root = graft.root
+        monkeypatch.setattr(graft, "root", lambda *args: roots.append(root(*args)) or roots[-1])
+        for protocol in range(6):
+            expected = dill.dumps(obj, protocol)
+            assert backend.dumps(obj, protocol) == expected
+            roots.clear()
+            with fastpickle.patched():
+                assert dill.dumps(obj, protocol) == expected
+            assert roots == [is_for_c]
+
+    @pytest.mark.parametrize("name", NAMED)
+    def test_behind_a_function(self, name: str) -> None:
+        """The key was memoized with the globals of a function by value."""
+        function = types.FunctionType(make_closure.__code__, {_NAME: "no module"})
+        for obj in ([function, NAMED[name][0]()], function(NAMED[name][0]())):
+            for protocol in range(6):
+                expected = outcome(dill.dumps, obj, protocol)  # up to 0.4.1 dill fails at closures on 3.15
+                assert outcome(backend.dumps, obj, protocol) == expected
+                with fastpickle.patched():
+                    assert outcome(dill.dumps, obj, protocol) == expected
+
+    @pytest.mark.parametrize("before", [_NAME, "another", ["}", _NAME], {"a": _NAME}])
+    def test_in_parts(self, before: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The key was memoized in a part that C wrote before, with a dict in it or without."""
+        monkeypatch.setattr(graft, "_long", 2000)
+        monkeypatch.setattr(graft, "_FIRST_CHUNK", 1000)
+        monkeypatch.setattr(graft, "_CHUNK", 30_000)
+        for last in (_OF_MODULE, {_NAME: "sys", "a": 2}, {"a": _NAME}, Custom()):
+            obj = [before, *map(str, range(9000)), last, *map(str, range(1500)), [_OF_MODULE], Custom()]
+            for protocol in (1, 3, 4, 5):
+                expected = dill.dumps(obj, protocol)
+                with fastpickle.patched():
+                    assert dill.dumps(obj, protocol) == expected
+
+
+class Custom:
+    """Is reduced by a function of its own."""
+
+    def __reduce__(self) -> Any:
+        return Custom, ()
