@@ -44,16 +44,20 @@ def dumps(  # type: ignore[no-redef]
     fix_imports: bool = True,
     buffer_callback: _Callable[[_Any], _Any] | None = None,
 ) -> bytes:
+    pickled: bytes | bool | None = None
     if _quick is not None and buffer_callback is None and fix_imports is True:
         proto = (
             _pickle.DEFAULT_PROTOCOL if protocol is None else _pickle.HIGHEST_PROTOCOL if protocol == -1 else protocol
         )
         if type(proto) is int and 0 <= proto <= _pickle.HIGHEST_PROTOCOL:
             pickled = _quick.dumps(obj, proto)
-            if pickled is not None:
-                return pickled
+            if pickled:
+                return pickled  # type: ignore[return-value]  # it is not True
     file = _io.BytesIO()
-    Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback).dump(obj)
+    pickler = Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback)
+    if pickled is False:
+        pickler._fastpickle_is_refused = True
+    pickler.dump(obj)
     return file.getvalue()
 
 

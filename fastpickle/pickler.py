@@ -57,6 +57,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
 
     #: The plan in force, on the instance while it saves; install() puts this one on stock.
     _fastpickle_plan: Plan | None = None
+    #: Set on an instance: C has given up already at what is dumped next (`quick`).
+    _fastpickle_is_refused: bool
     #: False on a class or an instance: the C pickler is not asked to write anything (`graft`).
     fastpickle_grafts: bool = True
     #: Stock sets it on the instance; after a graft it may be left with the C pickler until it is asked for.
@@ -92,7 +94,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     plan = PLAIN  # nothing to be gained
                 else:
                     plan = hooks.plan(self)
-                    if plan.graft_rule is not None:
+                    if plan.graft_rule is not None and not self.__dict__.pop("_fastpickle_is_refused", False):
                         is_grafted = graft.root(self, plan, obj)
                         if is_grafted:
                             return

@@ -39,15 +39,15 @@ class Quick:
         self._plans: list[hooks.Plan] = []
         self._idle: list[list[Any]] = [[] for proto in range(6)]
 
-    def dumps(self, obj: Any, protocol: int) -> bytes | None:
-        """Return what an instance would write.
+    def dumps(self, obj: Any, protocol: int) -> bytes | bool | None:
+        """Return what an instance would write, if C can write it.
 
         Args:
             obj: the object.
             protocol: from 0 to 5.
 
         Returns:
-            The pickle; None if C gave up, or may not be asked.
+            The pickle; None if C may not be asked, False if it gave up, and a pickler's root need not ask it again.
         """
         cls = self._cls
         seen = _attributes(cls), hooks.entries_of(cls.dispatch)
@@ -76,9 +76,9 @@ class Quick:
         try:
             grafter.dump(obj)
         except ManyInstances:
-            return graft.dumps(pickler, plan, obj)
+            return graft.dumps(pickler, plan, obj) or False
         except Exception:
-            return None
+            return False
         pieces = grafter.pieces
         pickled: bytes | None = pieces[0]
         if (
@@ -97,4 +97,4 @@ class Quick:
         grafter.known.clear()
         grafter.clear_memo()
         idle.append(grafter)
-        return pickled
+        return pickled or False

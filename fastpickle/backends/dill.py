@@ -189,8 +189,7 @@ def dump(
         obj, file, protocol, byref, fmode, recurse: as in `dill.dump`.
         kwds: what `dill.Pickler` takes besides.
     """
-    protocol = dill.settings["protocol"] if protocol is None else int(protocol)
-    Pickler(file, protocol, **{**kwds, "byref": byref, "fmode": fmode, "recurse": recurse}).dump(obj)
+    _make(file, protocol, byref, fmode, recurse, kwds).dump(obj)
 
 
 def dumps(
@@ -209,15 +208,25 @@ def dumps(
     Returns:
         The bytes that `dill.dumps` gives.
     """
+    pickled: bytes | bool | None = None
     if _quick is not None and not kwds:  # the other arguments are for what C is not asked to write
-        protocol = dill.settings["protocol"] if protocol is None else int(protocol)
-        if 0 <= protocol <= HIGHEST_PROTOCOL:
-            pickled = _quick.dumps(obj, protocol)
-            if pickled is not None:
-                return pickled
+        proto = dill.settings["protocol"] if protocol is None else int(protocol)
+        if 0 <= proto <= HIGHEST_PROTOCOL:
+            pickled = _quick.dumps(obj, proto)
+            if pickled:
+                return pickled  # type: ignore[return-value]  # it is not True
     file = io.BytesIO()
-    dump(obj, file, protocol, byref, fmode, recurse, **kwds)
+    pickler = _make(file, protocol, byref, fmode, recurse, kwds)
+    if pickled is False:
+        pickler._fastpickle_is_refused = True
+    pickler.dump(obj)
     return file.getvalue()
+
+
+def _make(file: Any, protocol: Any, byref: Any, fmode: Any, recurse: Any, kwds: dict[str, Any]) -> Any:
+    """Return a pickler as `dill.dump` makes it."""
+    protocol = dill.settings["protocol"] if protocol is None else int(protocol)
+    return Pickler(file, protocol, **{**kwds, "byref": byref, "fmode": fmode, "recurse": recurse})
 
 
 _is_known = dill.__version__ in KNOWN_VERSIONS
