@@ -56,7 +56,7 @@ def dumps(  # type: ignore[no-redef]
     file = _io.BytesIO()
     pickler = Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback)
     if pickled is False:
-        pickler._fastpickle_is_refused = True
+        vars(pickler)["_fastpickle_is_refused"] = True  # C has given up already
     pickler.dump(obj)
     return file.getvalue()
 

@@ -57,8 +57,6 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
 
     #: The plan in force, on the instance while it saves; install() puts this one on stock.
     _fastpickle_plan: Plan | None = None
-    #: Set on an instance: C has given up already at what is dumped next (`quick`).
-    _fastpickle_is_refused: bool
     #: False on a class or an instance: the C pickler is not asked to write anything (`graft`).
     fastpickle_grafts: bool = True
     #: Stock sets it on the instance; after a graft it may be left with the C pickler until it is asked for.

@@ -218,7 +218,7 @@ def dumps(
     file = io.BytesIO()
     pickler = _make(file, protocol, byref, fmode, recurse, kwds)
     if pickled is False:
-        pickler._fastpickle_is_refused = True
+        vars(pickler)["_fastpickle_is_refused"] = True  # C has given up already
     pickler.dump(obj)
     return file.getvalue()
 
