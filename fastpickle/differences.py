@@ -14,6 +14,7 @@ Not for: objects that C cannot reduce as Python does; those it never meets (`cpi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import compress, islice
@@ -30,7 +31,7 @@ from .mending import HIGH, Ends, Wanted, find_doubtful, has_text, is_opcode, men
 from pickle import (  # isort: skip
     ADDITEMS, APPENDS, BINFLOAT, BINGET, BININT, BININT1, BININT2, BINUNICODE, BINUNICODE8, DICT, EMPTY_DICT,
     EMPTY_LIST, EMPTY_TUPLE, FRAME, INT, LONG, LONG1, LONG4, LONG_BINGET, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE,
-    PROTO, SETITEMS, SHORT_BINUNICODE, STACK_GLOBAL,
+    PROTO, SETITEMS, SHORT_BINUNICODE, STACK_GLOBAL, dumps,
 )
 # fmt: on
 
@@ -190,20 +191,29 @@ class _Written:
                 return own.end is None or self._is_end_mended(own, own.end, behind)
         elif self._is_flat:
             return True
-        batches = [own]
+        objs = [self.obj]
         is_inside = not self._is_flat and (self._is_memo_small or self._may_have_others(own))
         if is_inside and self.of_items is not None:
             return self._mend(Wanted(None, own.long))  # the memo has what was written of `obj` before in it, too
         if is_inside:
-            batches += [_batches(x, proto) for x in self._long_ones() if x is not self.obj]
+            objs += [x for x in self._long_ones() if x is not self.obj]
         ends: Ends = {}
-        for found in batches:
-            if found.end is not None:
-                ends[found.end] = ends.get(found.end, 0) + 1
+        long = 0
+        contents: Counter[tuple[int, bytes]] | None = Counter()
+        for x in objs:
+            batches = own if x is self.obj else _batches(x, proto)
+            long += batches.long
+            if batches.end is not None:
+                ends[batches.end] = ends.get(batches.end, 0) + 1
+                content = None if contents is None else _content(x, batches.end[1], proto)
+                if contents is not None and content is not None:
+                    contents[batches.end[0], content] += 1
+                else:
+                    contents = None
         if not ends:
             return True
         is_own = own.end is not None and sum(ends.values()) == 1
-        return self._mend(Wanted(ends, sum(found.long for found in batches), behind if is_own else 0))
+        return self._mend(Wanted(ends, long, behind if is_own else 0, contents=contents))
 
     def _is_end_mended(self, own: _Batches, end: tuple[int, int], behind: int) -> bool:
         """Mend the last batch of the object, all that is in doubt being its own; tell whether that succeeded."""
@@ -360,6 +370,16 @@ def _batches(obj: Any, proto: int, of_items: int | None = None) -> _Batches:
     return _Batches(marks, end, marks - (end is not None) - (marks > 0 and 1 < remainder <= HIGH))
 
 
+def _content(obj: Any, n: int, proto: int) -> bytes | None:
+    """Return what stands in the last batch of a list, dict or set, which is of `n` objects; None if not for sure."""
+    if n == 0:
+        return b""
+    last = obj[-1:] if type(obj) is list else next(reversed(obj.items()))
+    if not _UNMEMOIZED.issuperset(map(type, last)):
+        return None
+    return b"".join(dumps(x, min(proto, 3))[2 if proto >= 2 else 0 : -1] for x in last)
+
+
 def _neighbours(obj: Any) -> tuple[int, bytes]:
     """Return which opcode stands before, and which may stand behind, the MARKs of batches of a list or dict."""
     t = type(obj)
@@ -378,6 +398,7 @@ def _opens(x: Any) -> bytes:
     return _OPENS.get(id(t), _ANY)
 
 
+_UNMEMOIZED: Final = frozenset((NoneType, bool, int, float))
 _GETS: Final = BINGET + LONG_BINGET
 _ANY: Final = bytes(range(256))
 _OPENS: Final = {

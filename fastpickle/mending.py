@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from itertools import accumulate, islice
 from struct import error, pack, unpack_from
@@ -156,12 +157,14 @@ class Wanted(NamedTuple):
         long: how many others with a MARK have more than `HIGH` objects, at least.
         behind: if it is the end of what C was given: how many bytes come behind that; else 0.
         is_last: whether nothing behind the MARK of that end looks like another.
+        contents: how many ends of each kind have these bytes in them; None if that is not known of all.
     """
 
     ends: Ends | None
     long: int = 0
     behind: int = 0
     is_last: bool = False
+    contents: Counter[tuple[int, bytes]] | None = None
 
 
 def mend(pieces: list[Any], framed: bool, wanted: Wanted) -> list[Any] | None:
@@ -329,6 +332,12 @@ class _Edits:
                     found[mark] = closed
         if wanted.behind:
             found = {mark: end for mark, end in found.items() if end[1] == len(stream) - 1 - wanted.behind}
+        if wanted.contents is not None:
+            alike = {mark: (end[0], stream[mark + 1 : end[1]]) for mark, end in found.items()}
+            alike = {mark: content for mark, content in alike.items() if content in wanted.contents}
+            if Counter(alike.values()) == wanted.contents:  # no text looks like one of them
+                found = {mark: found[mark] for mark in alike}
+                unclear = []
         if not wanted.is_last and (wanted.ends is None or _count(found) != wanted.ends or len(unclear) > wanted.long):
             # There are texts that look like ends, or an end may be among those that are not clear.
             found = {mark: found[mark] for mark in self._opcodes(found, starts)}

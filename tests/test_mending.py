@@ -303,3 +303,15 @@ def test_large_behind_little() -> None:
         for large in "x" * FRAME, b"x" * FRAME, bytearray(FRAME):
             check([*range(n), large], *range(1, 6))
             check({"key": large, **dict.fromkeys(range(n))}, *range(1, 6))
+
+
+@pytest.mark.parametrize("last", [5, 300, -70_000, 1 << 40, 1.5, None, True, "text", "u(u", (1,), []], ids=repr)
+def test_columns(last: Any, mended: list[bool]) -> None:
+    """Numbers have the bytes of ends in them by chance; what is in the ends tells which they are."""
+    numbers = random.Random(5)
+    columns = {f"column {i}": [*(numbers.randrange(1 << 16) for _ in range(1000)), last] for i in range(9)}
+    check(columns, 1, 2, 3, 4, 5)
+    tables = [{**dict.fromkeys((numbers.random() for _ in range(1000)), 0x65), i: last} for i in range(4)]
+    check(tables, 1, 2, 3, 4, 5)
+    looking = [[0x65286E65, 0x2865, *range(999)], [0x286525, *range(1000, 0, -1)], [2.5] * 1001, {*range(1000)}]
+    check([looking, "e(K\x01e", b"e(K\x01e", looking], 1, 2, 3, 4, 5)
