@@ -14,7 +14,6 @@ Not for: objects that C cannot reduce as Python does; those it never meets (`cpi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import compress, islice
@@ -25,7 +24,8 @@ from ._stdlib import BATCHSIZE, CPickler, awkward_batches, awkward_escapes, memo
 from .cpickler import LARGE, ROOM, Grafter, Held, is_by_name
 from .hooks import STOCK_RULE, Plan, texts_of
 from .instances import METACLASSES
-from .mending import HIGH, Ends, Wanted, find_doubtful, has_text, is_opcode, mend, mend_last, possible_ends
+from .mending import HIGH, Ends, Wanted, mend, mend_last, possible_ends
+from .reading import find_doubtful, has_text, is_opcode
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -199,7 +199,7 @@ class _Written:
             objs += [x for x in self._long_ones() if x is not self.obj]
         ends: Ends = {}
         long = 0
-        contents: Counter[tuple[int, bytes]] | None = Counter()
+        contents: set[tuple[int, bytes]] | None = set()
         for x in objs:
             batches = own if x is self.obj else _batches(x, proto)
             long += batches.long
@@ -207,7 +207,7 @@ class _Written:
                 ends[batches.end] = ends.get(batches.end, 0) + 1
                 content = None if contents is None else _content(x, batches.end[1], proto)
                 if contents is not None and content is not None:
-                    contents[batches.end[0], content] += 1
+                    contents.add((batches.end[0], content))
                 else:
                     contents = None
         if not ends:

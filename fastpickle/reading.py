@@ -1,0 +1,252 @@
+"""Reading what the C pickler wrote: where something may be in it, and where an opcode begins.
+
+    find_doubtful(piece)  -> where a batch may begin that C ends otherwise than Python      0.01 to 1 ns a byte
+    has_text(piece, text) -> whether a name or opcode is anywhere in it, if only by chance  0.01 to 1 ns
+    Reader(piece)         -> opcode by opcode, to be sure                                   5 to 20 ns
+
+A str or a number may have the bytes of any opcode in it, so only what is read from a place at which an opcode begins
+is certain.  The opcodes are those of PEP 307 and PEP 3154.
+
+Not for: changing anything (`mending`), nor for what C has memoized (`differences`).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from itertools import islice
+from struct import error, pack, unpack_from
+from typing import Any, Final
+
+from ._stdlib import BATCHSIZE
+from .splicing import content
+
+# fmt: off
+from pickle import (  # isort: skip
+    ADDITEMS, APPEND, APPENDS, BINBYTES, BINBYTES8, BINFLOAT, BINGET, BININT, BININT1, BININT2, BINPUT, BINUNICODE,
+    BINUNICODE8, BUILD, BYTEARRAY8, EMPTY_DICT, EMPTY_LIST, EMPTY_SET, EMPTY_TUPLE, EXT1, EXT2, EXT4, FROZENSET,
+    GLOBAL, INT, LONG, LONG1, LONG4, LONG_BINGET, LONG_BINPUT, MARK, MEMOIZE, NEWFALSE, NEWOBJ, NEWOBJ_EX, NEWTRUE,
+    NONE, POP, POP_MARK, PROTO, REDUCE, SETITEM, SETITEMS, SHORT_BINBYTES, SHORT_BINUNICODE, STACK_GLOBAL, TUPLE,
+    TUPLE1, TUPLE2, TUPLE3,
+)
+# fmt: on
+
+__all__ = ["Reader", "Unclear", "find_doubtful", "has_text", "is_opcode", "most_doubtful"]
+
+
+def _short(form: str) -> bytes:
+    """Return a regular expression of a short argument behind its length, which is packed so."""
+    return b"(?:" + b"|".join(re.escape(pack(form, n)) + b".{%d}" % n for n in range(40)) + b")"
+
+
+def _atoms() -> bytes:
+    """Return a regular expression of an object of one opcode; of texts only short ones."""
+    memoized = rb"(?:\x94|q.|r.{4})"
+    return b"(?:" + b"|".join((
+        rb"[N\x88\x89)]", rb"[Kh].", rb"M..", rb"[Jj].{4}", rb"G.{8}",
+        rb"[\x8cC]" + _short("<B") + memoized, b"X" + _short("<I") + memoized,
+    )) + b")"  # fmt: skip
+
+
+#: Finds where a MARK may begin another batch, that is to be mended; it may be a part of a str or a number as well.
+#: Tuples of atoms are no batches, nor is one of a set that has elements in it.
+_doubtful: Final = re.compile(rb"\((?<=[eu\x90]\()(?!%b{1,8}[t\x91]|(?<=\x90\()[^\x90])" % _atoms(), re.DOTALL)
+
+
+def find_doubtful(piece: Any, start: int = 0, end: int = sys.maxsize) -> list[int]:
+    """Return where the MARKs in a piece are that may begin a batch to be mended, up to `most_doubtful`."""
+    most = most_doubtful(piece)
+    found: list[int] = []
+    if type(piece) is bytes:
+        # Texts have few bytes like MARK: to go from one to the next is ten times as fast, until they are too many.
+        sparse = start - 10 * _SPARSE
+        while sparse < start:
+            place = piece.find(MARK, start, end)
+            if place < 0:
+                return found[:most]
+            if piece[place - 1] in _CLOSES_BATCH and _doubtful.match(piece, place, end):
+                found.append(place)
+            start = place + 1
+            sparse += _SPARSE
+    found += [match.start() for match in islice(_doubtful.finditer(piece, start, end), most)]
+    return found[:most]
+
+
+#: So many bytes are searched by a regular expression as soon as one byte is found without.
+_SPARSE: Final = 320
+_CLOSES_BATCH: Final = APPENDS + SETITEMS + ADDITEMS
+
+
+def has_text(piece: Any, text: bytes) -> bool:
+    """Tell whether a text is in a piece; if one of its bytes is not, or the first is rare, in a tenth of the time."""
+    if type(piece) is bytes and len(piece) > _SHORT:
+        for byte in text:
+            if piece.find(byte) < 0:
+                return False
+        start = -1
+        for _ in range(4 + len(piece) // _RARE):
+            start = piece.find(text[0], start + 1)
+            if start < 0:
+                return False
+            if piece.startswith(text, start):
+                return True
+        if text[:2] not in piece:  # this takes half the time
+            return False
+    return text in piece
+
+
+_SHORT: Final = 1 << 10
+_RARE: Final = 1 << 12
+
+
+def most_doubtful(piece: Any) -> int:
+    """Return how many MARKs it is worth while to find: more than a container with its items in the piece has itself."""
+    return 100 + len(piece) // BATCHSIZE
+
+
+def is_opcode(piece: Any, place: int) -> bool:
+    """Tell whether an opcode begins at a place in a piece; it is read from its beginning, at most 5 ns for a byte."""
+    start = content(piece, 2)[0] if piece[0] == PROTO[0] else content(piece, 0)[0]
+    return Reader(piece).opcode(start, place) == place
+
+
+class Unclear(Exception):
+    """It is not certain what the bytes mean."""
+
+
+class Reader:
+    """Reads opcodes.
+
+    Attributes:
+        steps: how many more may be read; one takes 0.4 us.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.steps = 10_000 + len(stream) // 20
+
+    def close(self, place: int, high: int = sys.maxsize) -> tuple[int, int, int] | None:
+        """Read on behind a MARK to the opcode that closes it.
+
+        Args:
+            place: where it goes on behind the MARK.
+            high: how many objects may stand above the MARK.
+
+        Returns:
+            The opcode, where it is, and how many objects are above the MARK then; None if this is no pickle.
+
+        Raises:
+            Unclear: they are more, it takes too long, or the stream ends.
+        """
+        stream = self.stream
+        heights: list[int] = []
+        height = 0
+        try:
+            while self.steps > 0:
+                self.steps -= 1
+                opcode = stream[place]
+                if opcode == MARK[0]:
+                    heights.append(height)
+                elif opcode in _CLOSING:
+                    if not heights:
+                        return opcode, place, height
+                    height = heights.pop() + _CLOSING[opcode]
+                elif opcode in _EFFECTS:
+                    height += _EFFECTS[opcode]
+                    if not heights and not 0 <= height <= high:
+                        if height < 0:
+                            return None
+                        break
+                else:
+                    return None
+                place += _length(stream, place)
+        except (IndexError, ValueError, error):
+            pass
+        raise Unclear
+
+    def opcode(self, place: int, full: int) -> int:
+        """Return where, from `full` on, the first opcode begins, if one begins at `place`; a short one takes 40 ns."""
+        while place < full:
+            match = _opcodes.match(self.stream, place, full)
+            place = match.end() if match is not None else place + _length(self.stream, place)
+        return place
+
+    def find_save(self, place: int, full: int, end: int) -> int:
+        """Return where, from `full` on, the saving of an object begins; `end` if not before that.
+
+        Args:
+            place: where one does, at or before `full`.
+        """
+        stream = self.stream
+        last = 0
+        while place < end:
+            opcode = stream[place]
+            if place >= full:
+                if opcode == MARK[0]:  # of a tuple or frozenset, which are saved from here on, or of a batch
+                    closed = self.close(place + 1)
+                    if closed is None:
+                        raise Unclear
+                    if closed[0] not in _BATCHES:
+                        return place
+                elif _EFFECTS.get(opcode, 0) == 1 and last not in _POPS:
+                    return place
+            last = opcode
+            place += _length(stream, place)
+        return end
+
+
+_BATCHES: Final = frozenset(_CLOSES_BATCH)
+_POPS: Final = frozenset((POP[0], POP_MARK[0]))
+#: The opcodes that close a MARK, with how many objects they leave in its place.
+_CLOSING: Final = {op[0]: 0 for op in (APPENDS, SETITEMS, ADDITEMS, POP_MARK)} | {op[0]: 1 for op in (TUPLE, FROZENSET)}
+#: How many objects more there are after an opcode; those with one more begin the saving of an object.
+_EFFECTS: Final = {
+    **{op[0]: 1 for op in (
+        NONE, NEWTRUE, NEWFALSE, EMPTY_TUPLE, EMPTY_LIST, EMPTY_DICT, EMPTY_SET, BININT, BININT1, BININT2, BINFLOAT,
+        LONG1, LONG4, SHORT_BINBYTES, BINBYTES, BINBYTES8, BYTEARRAY8, SHORT_BINUNICODE, BINUNICODE, BINUNICODE8,
+        BINGET, LONG_BINGET, INT, LONG, GLOBAL, EXT1, EXT2, EXT4,
+    )},
+    **{op[0]: 0 for op in (MEMOIZE, BINPUT, LONG_BINPUT, TUPLE1)},
+    **{op[0]: -1 for op in (APPEND, TUPLE2, REDUCE, NEWOBJ, BUILD, STACK_GLOBAL, POP)},
+    **{op[0]: -2 for op in (SETITEM, TUPLE3, NEWOBJ_EX)},
+}  # fmt: skip
+#: How long opcodes are, if not one byte; and how the length of their argument is packed, if it has one.
+_LENGTHS: Final = {
+    **{op[0]: 2 for op in (BININT1, BINGET, BINPUT, EXT1)},
+    **{op[0]: 3 for op in (BININT2, EXT2)},
+    **{op[0]: 5 for op in (BININT, LONG_BINGET, LONG_BINPUT, EXT4)},
+    **{op[0]: 9 for op in (BINFLOAT,)},
+}
+_LENGTHS_OF_LENGTHS: Final = {
+    **{op[0]: ("<B", 2) for op in (LONG1, SHORT_BINBYTES, SHORT_BINUNICODE)},
+    **{op[0]: ("<I", 5) for op in (LONG4, BINBYTES, BINUNICODE)},
+    **{op[0]: ("<Q", 9) for op in (BINBYTES8, BINUNICODE8, BYTEARRAY8)},
+}
+#: How many lines of argument opcodes have, protocols below 4.
+_LINES: Final = {INT[0]: 1, LONG[0]: 1, GLOBAL[0]: 2}
+
+
+def _some_opcodes() -> bytes:
+    """Return a regular expression of many opcodes, with their arguments if they are short."""
+    ones = [op for op in (*_EFFECTS, *_CLOSING, MARK[0]) if op not in (*_LENGTHS, *_LENGTHS_OF_LENGTHS, *_LINES)]
+    classes = [(bytes(ones), 1)]
+    classes += [(bytes(op for op in _LENGTHS if _LENGTHS[op] == n), n) for n in sorted({*_LENGTHS.values()})]
+    fixed = [b"[%b].{%d}" % (re.escape(ops), n - 1) for ops, n in classes[1:]]
+    texts = b"[%b]%b\x94?" % (re.escape(SHORT_BINUNICODE + SHORT_BINBYTES + LONG1), _short("<B"))
+    return b"|".join((b"[%b]+" % re.escape(classes[0][0]), *fixed, texts))
+
+
+#: A run of them is read at once.
+_opcodes: Final = re.compile(b"(?:%b){1,1000}" % _some_opcodes(), re.DOTALL)
+
+
+def _length(stream: bytes, place: int) -> int:
+    """Return how many bytes an opcode and its argument take."""
+    opcode = stream[place]
+    if opcode in _LENGTHS_OF_LENGTHS:
+        form, n = _LENGTHS_OF_LENGTHS[opcode]
+        return n + int(unpack_from(form, stream, place + 1)[0])
+    end = place
+    for _ in range(_LINES.get(opcode, 0)):
+        end = stream.index(b"\n", end + 1)
+    return _LENGTHS.get(opcode, 1) + end - place
