@@ -29,6 +29,7 @@ from . import hooks
 from ._stdlib import BATCHSIZE, CPickler, Framer
 from .cpickler import (
     ROOM,
+    SMALL_TABLE,
     ManyInstances,
     Splice,
     give_back,
@@ -107,7 +108,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         frame.write(memoryview(piece)[11 if piece[2] == FRAME[0] else 2 : -1])
     elif not write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
-    if grafter.held.written < _FEW_BYTES:
+    if grafter.held.written < _FEW_BYTES or grafter.__sizeof__() < SMALL_TABLE:
         update_memo(memo, grafter)
         give_back(grafter)
     else:
@@ -363,7 +364,7 @@ def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
     global _long
     if CPickler is not None:
-        cls(BytesIO(), 4).dump([["x" * _FEW_BYTES]])
+        cls(BytesIO(), 4).dump([[str(i) * 20] for i in range(FEWEST)])
         _long = 0
         cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
         _long = _LONG
