@@ -1,7 +1,7 @@
 """What handing plain subtrees to the C pickler (``fastpickle.graft``) is to reach, and what it does reach here.
 
     shapes.py --> a shape --in one process, in turns----> C, fastpickle.dumps, stock       nothing installed
-                                                     \\-> C, cloudpickle, dill.dumps        in fastpickle.patched()
+                                                     \\-> C, cloudpickle, dill.dumps        in fastpickle.patched(); the backend's
               --> mixed   --a child, another child------> as it is, FASTPICKLE_PURE=1      in turns
               --> flat    --in one process, in turns----> 1,000 ... 1,000,000 objects      C and fastpickle
               --> memory  --a child for each dump-------> peak memory, stock and fastpickle
@@ -270,11 +270,13 @@ def measure_shape(
         except Exception as exc:  # dill 0.4.1 on 3.15 pickles no function by value
             print(f"dill.dumps of {name} fails on stock: {exc}", file=sys.stderr)
         else:
-            differs = difference(call, call)
-            if differs is None:
-                installed["dill"] = call
-            else:
-                report.refuse(f"dill.dumps of {name}", differs)
+            backend = importlib.import_module("fastpickle.backends.dill")
+            for way, ours in (("dill", call), ("backend", functools.partial(backend.dumps, obj))):
+                differs = difference(call, ours)
+                if differs is None:
+                    installed[way] = ours
+                else:
+                    report.refuse(f"{way}: dumps of {name}", differs)
     if "fastpickle" in ways:
         add(found, in_turns(ways, plan, lambda done: on_round(done / 2)))
     if "dill" in installed:
@@ -561,6 +563,7 @@ def lines_of_shapes(found: dict[str, Found], chosen: dict[str, list[str]]) -> li
     entries = {
         "fastpickle": ("`fastpickle.dumps`", (1.15, 1.5), 3),
         "dill": ("`dill.dumps` under install", (1.6, 3), 9),
+        "backend": ("`fastpickle.backends.dill.dumps`", (1.6, 3), 9),
     }
     for group, about in PLAIN_SHAPES.items():
         for way, (entry, limits, _) in entries.items():
@@ -592,10 +595,11 @@ def measure_time(chosen: dict[str, list[str]], plan: _timing.Plan, dill: Any, re
             one = found[name] = measure_shape(name, shapes.GROUPS[group][name](), plan, dill, report, step(name))
             if group != "closure":
                 micro = one.microseconds.get("c")
-                ratios = [times(one.ratios.get((way, "c"))) for way in ("fastpickle", "dill", "stock")]
+                ratios = [times(one.ratios.get((way, "c"))) for way in ("fastpickle", "dill", "backend", "stock")]
                 rows.append([name, microseconds(micro), *ratios])
     if rows:
-        heading = ["shape", "C, us", "`fastpickle.dumps` / C", "`dill.dumps` under install / C", "stock / C"]
+        dills = ["`dill.dumps` under install / C", "`fastpickle.backends.dill.dumps` / C"]
+        heading = ["shape", "C, us", "`fastpickle.dumps` / C", *dills, "stock / C"]
         report.tables.append(table(heading, rows))
     report.lines += lines_of_shapes(found, chosen)
 

@@ -38,6 +38,7 @@ ideas = load("ideas")
 ablations = load("ablations")
 series = ablations.series
 grafting = load("grafting")
+floors = load("floors")
 shapes = grafting.shapes
 
 
@@ -309,3 +310,18 @@ class TestGrafting:
             command = [sys.executable, str(DIARY / "grafting.py"), option]
             done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
             assert all(group in done.stdout for group in shapes.GROUPS)
+
+
+@pytest.mark.skipif(pickle.Pickler.__module__ != "_pickle", reason="needs the C pickler")
+@pytest.mark.usefixtures("hardly")
+def test_floors(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``floors.py``: a row for each workload, and its parts write what they are to stand for."""
+    monkeypatch.setattr(floors.grafting, "QUICK", grafting.QUICK)
+    target = tmp_path / "floors.md"
+    assert floors.main(["--quick", "--markdown", str(target)]) == 0
+    out = capsys.readouterr().out
+    assert target.read_text(encoding="utf-8") == out
+    for name, make in (shapes.GROUPS["plain"] | shapes.GROUPS["small"]).items():
+        assert f"| {name} |" in out
+        obj = make()
+        assert floors.to_a_file(obj) == floors.looked_at(obj) == pickle.dumps(obj)

@@ -1,0 +1,176 @@
+"""What ``grafting.py`` cannot come below: the parts of a dump that are others' code, timed without ours.
+
+    C, frames to a file, joined          \\
+    the same, and one look at the bytes   > in turns with pickle.dumps, for each workload of plain data
+    dill.dumps that saves nothing        /
+    dill.dumps of a closure alone        -- in turns with cloudpickle.dumps of the closure and 10,000 ints
+
+C hands over frame by frame what it writes to a file, and only a pickler with a file can be asked to give up. Up to
+3.14 some bytes of C's are not Python's, so every byte has to be looked at: here by the fastest search for what may be
+one, and nothing is done about it. `dill.dumps` makes a pickler, a file and a frame before anything is saved.
+
+Not for: what is reached (``grafting.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import grafting
+import shapes
+
+from fastpickle._stdlib import awkward_batches
+from fastpickle.reading import find_doubtful
+
+
+class _Pieces:
+    """A file that keeps what is written to it."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Any] = []
+        self.write = self.pieces.append
+
+
+def to_a_file(obj: object) -> bytes:
+    """Pickle with C to a file, and join what was written."""
+    file = _Pieces()
+    pickle.Pickler(file).dump(obj)
+    return file.pieces[0] if len(file.pieces) == 1 else b"".join(file.pieces)
+
+
+def looked_at(obj: object) -> bytes:
+    """Do the same, and look for ends of batches that Python writes otherwise, where this Python's C has any."""
+    file = _Pieces()
+    pickle.Pickler(file).dump(obj)
+    if awkward_batches:
+        for piece in file.pieces:
+            find_doubtful(piece)
+    return file.pieces[0] if len(file.pieces) == 1 else b"".join(file.pieces)
+
+
+def saves_nothing(dill: ModuleType) -> Callable[[object], object]:
+    """Return `dill.dumps` by a pickler whose `save` does nothing."""
+
+    class Pickler(dill.Pickler):  # type: ignore[misc,name-defined]  # dill has no types
+        def save(self, obj: object, save_persistent_id: bool = True) -> None:
+            pass
+
+    def dumps(obj: object) -> object:
+        dill._dill.Pickler, original = Pickler, dill._dill.Pickler
+        try:
+            return dill.dumps(obj)
+        finally:
+            dill._dill.Pickler = original
+
+    return dumps
+
+
+def measure(plan: Any) -> str:
+    """Time everything.
+
+    Args:
+        plan: How long.
+
+    Returns:
+        The table of the workloads, and what they come to, in Markdown.
+    """
+    dill, cloudpickle = (_module(name) for name in ("dill", "cloudpickle"))
+    if dill is not None:
+        dill.extend(False)
+    rows = []
+    values: dict[str, list[float]] = {"file": [], "look": [], "dill": []}
+    for group in ("plain", "small"):
+        for name, make in shapes.GROUPS[group].items():
+            obj = make()
+            ways: dict[str, Callable[[], object]] = {
+                "c": functools.partial(pickle.dumps, obj),
+                "file": functools.partial(to_a_file, obj),
+                "look": functools.partial(looked_at, obj),
+            }
+            if dill is not None:
+                ways["dill"] = functools.partial(saves_nothing(dill), obj)
+            seconds = grafting.in_turns(ways, plan)
+            ratios = {way: grafting.ratio(seconds[way], seconds["c"]) for way in ways if way != "c"}
+            if "dill" in ratios:
+                ratios["dill"] += ratios["look"]  # and C has to write what is not saved
+            if group == "plain":
+                for way, value in ratios.items():
+                    values[way].append(value)
+            rows.append([name, *(grafting.times(ratios.get(way)) for way in values)])
+    mean = grafting._timing.geometric_mean
+    rows.append(["**geometric mean**, plain", *(grafting.times(mean(v)) if v else "-" for v in values.values())])
+    heading = ["shape", "C to a file / C", "and looked at / C", "and `dill.dumps` of nothing / C"]
+    tables = [grafting.table(heading, rows)]
+    if dill is not None and cloudpickle is not None:
+        tables += closure(plan, dill, cloudpickle)
+    return "\n\n".join(tables)
+
+
+def closure(plan: Any, dill: ModuleType, cloudpickle: ModuleType) -> list[str]:
+    """Time dill's closure alone against cloudpickle's closure and ints; nothing on 3.15, where dill pickles none."""
+    both: Any = shapes.GROUPS["closure"]["closure_and_ints"]()
+    try:
+        dill.dumps(both[0])
+    except Exception:
+        return []
+    ways: dict[str, Callable[[], object]] = {
+        "dill": functools.partial(dill.dumps, both[0]),
+        "ints": functools.partial(pickle.dumps, both[1]),
+        "both": functools.partial(cloudpickle.dumps, both),
+    }
+    seconds = grafting.in_turns(ways, plan)
+    dills, ints = (grafting.ratio(seconds[way], seconds["both"]) for way in ("dill", "ints"))
+    return [
+        f"Against cloudpickle for a closure and 10,000 ints: stock dill for the closure alone {grafting.times(dills)}, "
+        f"C for the ints {grafting.times(ints)}; together {grafting.times(dills + ints)}."
+    ]
+
+
+def _module(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        argv: The arguments; those of the process if None.
+
+    Returns:
+        The exit status.
+    """
+    parser = argparse.ArgumentParser(
+        description="Time the parts of a dump that are others' code: what grafting.py measures cannot come below them.",
+        epilog="examples:\n  %(prog)s           about 40 seconds\n  %(prog)s --quick   about 5 seconds",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed to FILE too")
+    arguments = parser.parse_args(argv)
+    if pickle.Pickler.__module__ != "_pickle":
+        parser.error("there is no C pickler here")
+    text = measure(grafting.QUICK if arguments.quick else grafting.FULL)
+    where = f"CPython {sys.version.split()[0]}, protocol {pickle.DEFAULT_PROTOCOL}"
+    command = f"python perf-diary/floors.py{' --quick' if arguments.quick else ''}"
+    text += f"\n\n{where}; CPU time, medians of alternating rounds. `{command}`.\n"
+    if arguments.markdown is not None:
+        arguments.markdown.write_text(text, encoding="utf-8")
+    sys.stdout.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
