@@ -1,7 +1,7 @@
 """What handing plain subtrees to the C pickler (``fastpickle.graft``) is to reach, and what it does reach here.
 
     shapes.py --> a shape --in one process, in turns----> C, fastpickle.dumps, stock       nothing installed
-                                                     \\-> C, cloudpickle, dill.dumps        in fastpickle.patched(); the backend's
+                                                     \\-> C, cloudpickle, dill.dumps        in fastpickle.patched()
               --> mixed   --a child, another child------> as it is, FASTPICKLE_PURE=1      in turns
               --> flat    --in one process, in turns----> 1,000 ... 1,000,000 objects      C and fastpickle
               --> memory  --a child for each dump-------> peak memory, stock and fastpickle
