@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from operator import itemgetter
 from typing import Any, Final
 
 __all__ = ["AT_ROOT", "IN_BATCHES", "LazyMemo", "fetch_memos", "keep_memo", "update_memo"]
@@ -19,14 +20,15 @@ __all__ = ["AT_ROOT", "IN_BATCHES", "LazyMemo", "fetch_memos", "keep_memo", "upd
 
 def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
     """Add to our memo what C has memoized, in that order."""
-    n = len(memo)
     entries = grafter.memo.copy()
-    new: list[Any] = [None] * (len(entries) - n)
-    for item in entries.items():
-        i = item[1][0]
-        if i >= n:
-            new[i - n] = item
-    memo.update(new)
+    ordered: list[Any] = [None] * len(entries)
+    for entry in entries.values():
+        ordered[entry[0]] = entry
+    del ordered[: len(memo)]
+    memo.update(zip(map(id, map(_obj, ordered)), ordered))  # noqa: B905  # they are of one length
+
+
+_obj: Final = itemgetter(1)
 
 
 def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> None:
