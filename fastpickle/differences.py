@@ -135,28 +135,32 @@ class _Written:
                 return False
             if self.n >= BATCHSIZE and not self.pickler.memo:  # the names may be in that
                 names = rule.compared(self.pickler)
-                if not names or (len(names) <= _FEW_NAMES and not self._has(texts_of(names, self.plan.proto))):
+                if not names or (len(names) <= _FEW_NAMES and self._has_none(names)):
                     return False
         dicts = [x for x in self._memoized(_DICT) if len(x) in lengths]
-        return bool(dicts) and not all(map(frozenset(rule.compared(self.pickler)).isdisjoint, dicts))
+        return bool(dicts) and _has_key(dicts, rule.compared(self.pickler))
+
+    def _has_none(self, names: Iterable[Any]) -> bool:
+        """Tell whether none of some names is in the bytes, if that is certain; protocol 0 has escapes in them."""
+        proto = self.plan.proto
+        return proto > 0 and all(type(name) is str for name in names) and not self._has(texts_of(names, proto))
 
     def has_unwanted(self) -> bool:
         """Tell whether there is a dict with a name that only Python can write, or a builtin."""
         rule = self.plan.graft_rule
         proto = self.plan.proto
-        if self._is_flat:
-            return type(self.obj) is dict and not rule.names.isdisjoint(self.obj)
-        has_names = self._has_names
+        if self._is_flat:  # so is what is written of it in other chunks
+            return type(self.obj) is dict and _has_key((self.obj,), rule.names)
+        has_names = self._may_have_names()
         if not (has_names or self._is_memo_small or self._has(rule.texts_of_builtins[proto])):
             return False
         unwanted = rule.unwanted[proto]
-        return (has_names and not all(map(rule.names.isdisjoint, self._memoized(_DICT)))) or (
+        return (has_names and _has_key(self._memoized(_DICT), rule.names)) or (
             not unwanted.isdisjoint(map(id, self._objs)) and any(id(x) in unwanted for x in self._memoized(None))
         )
 
-    @property
-    def _has_names(self) -> bool:
-        """Tell whether there may be a dict with one of the rule's names, which may have been memoized before."""
+    def _may_have_names(self) -> bool:
+        """Tell whether there may be a dict with one of the rule's names, and note which the C pickler may know now."""
         grafter = self.grafter
         rule = self.plan.graft_rule
         names = rule.names
@@ -218,7 +222,7 @@ class _Written:
     def _is_end_mended(self, own: _Batches, end: tuple[int, int], behind: int) -> bool:
         """Mend the last batch of the object, all that is in doubt being its own; tell whether that succeeded."""
         pieces = self.grafter.pieces
-        if not self._doubtful[-1] or self.pieces[-1] is not pieces[-1]:  # it has begun in another frame
+        if not self._doubtful[-1]:  # it has begun in another frame
             return self._mend(Wanted({end: 1}, own.long, behind, is_last=True))
         pieces[-1] = mend_last(pieces[-1], self._doubtful[-1][-1], end, behind, self.plan.proto >= 4)
         return True
@@ -312,6 +316,11 @@ class _Written:
         """The ids of what C had memoized before, and of what its attributes are."""
         own = vars(self.grafter)
         return {*map(id, own.values()), id(own), *self.pickler.memo}
+
+
+def _has_key(dicts: Iterable[dict[Any, Any]], names: Iterable[Any]) -> bool:
+    """Tell whether one of some names is a key; nobody's `__hash__` is asked, and may not be by another way."""
+    return any(type(name) is not str or name in x for x in dicts for name in names)
 
 
 #: So few bytes are read sooner than it takes to ask for the memo.

@@ -41,7 +41,7 @@ from .cpickler import (
 )
 from .differences import made_ours
 from .hooks import Plan
-from .lazymemo import AT_ROOT, IN_BATCHES, keep_memo, update_memo
+from .lazymemo import AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
 from .splicing import padding, write, write_pieces
 
 __all__ = [
@@ -364,7 +364,8 @@ def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
     global _long
     if CPickler is not None:
-        cls(BytesIO(), 4).dump([[str(i) * 20] for i in range(FEWEST)])
-        _long = 0
-        cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
-        _long = _LONG
+        with counting():
+            cls(BytesIO(), 4).dump([[str(i) * 20] for i in range(FEWEST)])
+            _long = 0
+            cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
+            _long = _LONG

@@ -23,6 +23,7 @@ _attributes = attrgetter(
     "save", "dump", "__init__", "memoize", "put", "get", "persistent_id", "save_reduce", "save_global",
     "_batch_appends", "_batch_setitems", "_BATCHSIZE", "__getattribute__", "fastpickle_grafts",
 )  # fmt: skip
+_makes = attrgetter("dump", "__init__")  # of which a plan knows nothing
 
 
 class Quick:
@@ -35,6 +36,7 @@ class Quick:
     def __init__(self, cls: Any) -> None:
         self._cls = cls
         self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
+        self._makes = _makes(cls)
         self._seen: Any = None
         self._plans: list[hooks.Plan] = []
         self._idle: list[list[Any]] = [[] for proto in range(6)]
@@ -52,7 +54,8 @@ class Quick:
         cls = self._cls
         seen = _attributes(cls), hooks.entries_of(cls.dispatch)
         if seen != self._seen:
-            self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
+            is_as_made = _makes(cls) == self._makes
+            self._plans = [hooks.plan(pickler) if is_as_made else hooks.PLAIN for pickler in self._stand_ins]
             self._seen = seen
         plan = self._plans[protocol]
         rule = plan.graft_rule

@@ -612,3 +612,87 @@ class Custom:
 
     def __reduce__(self) -> Any:
         return Custom, ()
+
+
+class Key:
+    """Is hashed by a number of its own, which it may lose."""
+
+    def __hash__(self) -> int:
+        return self.number  # type: ignore[attr-defined,no-any-return]  # it is set, and taken away
+
+
+def test_keys_are_not_hashed_again() -> None:
+    """Stock looks a text up among the keys of a dict, which asks none of them for its hash."""
+    key = Key()
+    key.number = 1  # type: ignore[attr-defined]
+    obj = [{key: 1}, _NAME]
+    del key.number  # type: ignore[attr-defined]
+    for protocol in range(6):
+        expected = dill.dumps(obj, protocol)
+        assert backend.dumps(obj, protocol) == expected
+        with fastpickle.patched():
+            assert dill.dumps(obj, protocol) == expected
+
+
+@pytest.mark.parametrize("protocol", [None, 4.0, True, -1, 99, "4"])
+def test_protocol_of_the_settings(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A protocol in dill's settings is taken as it is."""
+    monkeypatch.setitem(dill.settings, "protocol", protocol)
+    assert outcome(backend.dumps, [1]) == outcome(dill.dumps, [1])
+
+
+@pytest.mark.parametrize("name", ["dump", "__init__"])
+def test_method_that_was_replaced(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a pickler is made and used by is asked, though there need be no pickler."""
+    original = getattr(dill.Pickler, name)
+
+    def dump(pickler: Any, obj: Any) -> None:
+        original(pickler, ("wrapped", obj))
+
+    def init(pickler: Any, *args: Any, **kwargs: Any) -> None:
+        original(pickler, *args, **kwargs)
+        pickler.persistent_id = lambda obj: "one" if obj == 1 else None
+
+    monkeypatch.setattr(dill.Pickler, name, {"dump": dump, "__init__": init}[name])
+    expected = dill.dumps([1])
+    assert b"wrapped" in expected or b"one" in expected
+    assert backend.dumps([1]) == expected
+    monkeypatch.undo()
+    assert backend.dumps([1]) == dill.dumps([1]) != expected
+
+
+def test_odd_globals(tmp_path: Any) -> None:
+    """A global of `__main__` may have any name, or none, and an `__eq__` that is asked."""
+    code = """
+        import dill, fastpickle, fastpickle.backends.dill as backend
+
+        class Odd:
+            __hash__ = None
+            def __eq__(self, other): raise ValueError("asked")
+
+        def attempt(dumps, *args):
+            try:
+                return dumps(*args)
+            except Exception as exc:
+                return repr(exc)
+
+        def compare():
+            for name in "x", 1, "\\u4e2d\\u00e9", "a\\nb", (2, "x"):
+                globals()[name] = Odd()
+                n = len(globals())
+                for at in range(3):
+                    like = {f"key {i}": i for i in range(n - 1)}
+                    like = {name: 5, **like} if at == 0 else {**like, name: 5} if at == 1 else {**like, "other": 5}
+                    texts = ["some text %d" % i for i in range(2000)]
+                    for obj in [{"a": "text"}, {"a": 1}, *texts], [like, "x" * 2000], like:
+                        for protocol in 0, 1, 4, 5:
+                            expected = attempt(dill.dumps, obj, protocol)
+                            assert attempt(backend.dumps, obj, protocol) == expected, (name, at, protocol)
+                            with fastpickle.patched():
+                                assert attempt(dill.dumps, obj, protocol) == expected, (name, at, protocol)
+                            print(type(expected).__name__)
+                del globals()[name]
+        compare()
+    """
+    out = run_main(code, tmp_path).split()
+    assert set(out) == {"bytes", "str"}

@@ -284,6 +284,41 @@ def test_memo_that_the_first_dump_of_all_leaves(obj: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "before", ["sys.setrecursionlimit(20_000)", "sys.settrace(trace)", "threading.stack_size(1 << 20)"]
+)
+def test_memo_where_nothing_could_be_counted(before: str) -> None:
+    """If none could be left with C when the package was imported, none is later."""
+    in_child(
+        f"""
+        import io, pickle, threading
+        def trace(frame, event, arg):
+            frame.f_locals
+            return trace
+        {before}
+        import fastpickle
+        sys.settrace(None)
+        sys.setrecursionlimit(1000)
+        threading.stack_size(0)
+        for obj in [["x" * 1024] * 50, [str(i) for i in range(5000)], [*map(str, range(5000)), object()]]:
+            pickler, stock = fastpickle.Pickler(io.BytesIO(), 4), pickle._Pickler(io.BytesIO(), 4)
+            memo = pickler.memo
+            pickler.dump(obj)
+            stock.dump(obj)
+            assert len(memo) == len(stock.memo)
+        """
+    )
+
+
+def test_dump_that_was_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dumps() does what a pickler would do, though it makes none."""
+    original = fastpickle.Pickler.dump
+    monkeypatch.setattr(fastpickle.Pickler, "dump", lambda pickler, obj: original(pickler, ("wrapped", obj)))
+    assert fastpickle.dumps([1, 2]) == stock(("wrapped", [1, 2]), pickle.DEFAULT_PROTOCOL)
+    monkeypatch.undo()
+    assert fastpickle.dumps([1, 2]) == stock([1, 2], pickle.DEFAULT_PROTOCOL)
+
+
 def test_next_dump_goes_on_with_the_memo() -> None:
     """What was dumped before is fetched, whichever of the two wrote it."""
 

@@ -211,7 +211,7 @@ def dumps(
     pickled: bytes | bool | None = None
     if _quick is not None and not kwds:  # the other arguments are for what C is not asked to write
         proto = dill.settings["protocol"] if protocol is None else int(protocol)
-        if 0 <= proto <= HIGHEST_PROTOCOL:
+        if type(proto) is int and 0 <= proto <= HIGHEST_PROTOCOL:
             pickled = _quick.dumps(obj, proto)
             if pickled:
                 return pickled  # type: ignore[return-value]  # it is not True
@@ -245,4 +245,5 @@ if _is_known:
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
-_quick = Quick(Pickler) if _is_known and CPickler is not None else None
+_are_dills = all(getattr(f, "__globals__", None) is vars(_dill) for f in (Pickler.dump, Pickler.__init__))
+_quick = Quick(Pickler) if _is_known and _are_dills and CPickler is not None else None
