@@ -1,9 +1,9 @@
 """`install()`: puts `fastpickle.Pickler`'s methods into the stock class, under every library that subclasses it.
 
-    install()     pickle._Pickler.save = Pickler.save, and the attribute that it keeps its plan in
+    install()     pickle._Pickler.save = Pickler.save, and what it needs: its plan, the switch of grafts, the memo
     uninstall()   the very objects that were there, back again
 
-Two attributes of one class are all that is touched.  Subclasses need nothing: they inherit `save`, or call it by
+Four attributes of one class are all that is touched.  Subclasses need nothing: they inherit `save`, or call it by
 `super()` or by the name of the class.  The dispatch tables, stock's and the copies that libraries took of it, need
 nothing either: `save` knows stock's functions by identity wherever it finds them, so a table stays just what it was.
 
