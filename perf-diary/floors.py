@@ -4,6 +4,7 @@
     the same, and one look at the bytes   > in turns with pickle.dumps, for each workload of plain data
     dill.dumps that saves nothing        /
     dill.dumps of a closure alone        -- in turns with cloudpickle.dumps of the closure and 10,000 ints
+    C, which gives up at an object       -- in turns with the pure engine, on mixed data
 
 C hands over frame by frame what it writes to a file, and only a pickler with a file can be asked to give up. Up to
 3.14 some bytes of C's are not Python's, so every byte has to be looked at: here by the fastest search for what may be
@@ -15,8 +16,10 @@ Not for: what is reached (``grafting.py``).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib
+import io
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -29,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import grafting
 import shapes
 
+import fastpickle
 from fastpickle._stdlib import awkward_batches
 from fastpickle.reading import find_doubtful
 
@@ -113,6 +117,7 @@ def measure(plan: Any) -> str:
     tables = [grafting.table(heading, rows)]
     if dill is not None and cloudpickle is not None:
         tables += closure(plan, dill, cloudpickle)
+    tables += [flat(plan), mixed(plan)]
     return "\n\n".join(tables)
 
 
@@ -134,6 +139,57 @@ def closure(plan: Any, dill: ModuleType, cloudpickle: ModuleType) -> list[str]:
         f"Against cloudpickle for a closure and 10,000 ints: stock dill for the closure alone {grafting.times(dills)}, "
         f"C for the ints {grafting.times(ints)}; together {grafting.times(dills + ints)}."
     ]
+
+
+def flat(plan: Any) -> str:
+    """Time C with a file and the look for ints, as many as would show what is the same for any number."""
+    seconds = {}
+    for count in (1_000, 100_000):
+        obj = shapes.GROUPS["flat"]["flat_ints"](count)
+        ways = {"c": functools.partial(pickle.dumps, obj), "look": functools.partial(looked_at, obj)}
+        measured = grafting.in_turns(ways, plan)
+        seconds[count] = grafting.ratio(measured["look"], measured["c"])
+    few, many = (grafting.times(value) for value in seconds.values())
+    return f"C to a file and looked at / C, flat_ints: {few} for 1,000, {many} for 100,000."
+
+
+class _GivesUp(pickle.Pickler):
+    """Pickles nothing but what nobody can be asked about."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        raise _Refused
+
+
+class _Refused(Exception):
+    pass
+
+
+class _Pure(fastpickle.Pickler):
+    """The pure engine."""
+
+    fastpickle_grafts = False
+
+
+def mixed(plan: Any) -> str:
+    """Time one try at mixed data, which C gives up where the first object is that it must not save."""
+
+    def one_try(obj: object) -> None:
+        with contextlib.suppress(_Refused):
+            _GivesUp(_Pieces(), pickle.DEFAULT_PROTOCOL).dump(obj)
+
+    def pure(obj: object) -> None:
+        _Pure(io.BytesIO(), pickle.DEFAULT_PROTOCOL).dump(obj)
+
+    shares = {}
+    for name, make in shapes.GROUPS["mixed"].items():
+        obj = make()
+        seconds = grafting.in_turns(
+            {"try": functools.partial(one_try, obj), "pure": functools.partial(pure, obj)}, plan
+        )
+        shares[name] = grafting.ratio(seconds["try"], seconds["pure"])
+    most = sorted(shares, key=shares.__getitem__, reverse=True)[:3]
+    words = ", ".join(f"{name} {shares[name]:.0%}" for name in most)
+    return f"One try that C gives up, of the time of the pure engine: {words}; the others less."
 
 
 def _module(name: str) -> ModuleType | None:
