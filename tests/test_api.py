@@ -79,6 +79,8 @@ def test_signatures(name: str) -> None:
 def test_dumps(sample: str) -> None:
     """The functions give the bytes of `pickle._dumps`, or its error."""
     for protocol in (None, -1, *ALL):
+        if PYPY and sample == "by default" and protocol in (0, 1):
+            continue  # endless there, and where its stack ends, PyPy 8.0.1 crashes now and then
 
         def attempt(dumps: Any) -> Any:
             try:
