@@ -44,20 +44,14 @@ def dumps(  # type: ignore[no-redef]
     fix_imports: bool = True,
     buffer_callback: _Callable[[_Any], _Any] | None = None,
 ) -> bytes:
-    pickled: bytes | bool | None = None
     if _quick is not None and buffer_callback is None and fix_imports is True:
         proto = (
             _pickle.DEFAULT_PROTOCOL if protocol is None else _pickle.HIGHEST_PROTOCOL if protocol == -1 else protocol
         )
         if type(proto) is int and 0 <= proto <= _pickle.HIGHEST_PROTOCOL:
-            pickled = _quick.dumps(obj, proto)
-            if pickled:
-                return pickled  # type: ignore[return-value]  # it is not True
+            return _quick.dumps(obj, proto)
     file = _io.BytesIO()
-    pickler = Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback)
-    if pickled is False:
-        vars(pickler)["_fastpickle_is_refused"] = True  # C has given up already
-    pickler.dump(obj)
+    Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback).dump(obj)
     return file.getvalue()
 
 

@@ -167,7 +167,7 @@ class GraftRule:
     """
 
     __slots__ = (
-        "allows", "builtins", "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names",
+        "allows", "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names",
         "unwanted",
     )  # fmt: skip
 
@@ -185,7 +185,6 @@ class GraftRule:
         self.names = names
         self.lengths = lengths
         self.compared = compared
-        self.builtins = builtins
         self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
         self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
         # Up to protocol 3 a module is written each time, from 4 on the name is: it is another str each time.

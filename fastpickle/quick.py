@@ -41,16 +41,26 @@ class Quick:
         self._plans: list[hooks.Plan] = []
         self._idle: list[list[Any]] = [[] for proto in range(6)]
 
-    def dumps(self, obj: Any, protocol: int) -> bytes | bool | None:
-        """Return what an instance would write, if C can write it.
+    def dumps(self, obj: Any, protocol: int, **arguments: Any) -> bytes:
+        """Return what an instance writes; one is made only if C cannot write it.
 
         Args:
             obj: the object.
             protocol: from 0 to 5.
-
-        Returns:
-            The pickle; None if C may not be asked, False if it gave up, and a pickler's root need not ask it again.
+            arguments: what an instance is made with besides; nothing of it matters to what C is asked to write.
         """
+        pickled = self._by_c(obj, protocol)
+        if pickled:
+            return pickled
+        file = io.BytesIO()
+        pickler = self._cls(file, protocol, **arguments)
+        if pickled is not None:
+            vars(pickler)["_fastpickle_is_refused"] = True
+        pickler.dump(obj)
+        return file.getvalue()
+
+    def _by_c(self, obj: Any, protocol: int) -> bytes | None:
+        """Return what C writes; None if it may not be asked, b"" if it gave up, and need not be asked again."""
         cls = self._cls
         seen = _attributes(cls), hooks.entries_of(cls.dispatch)
         if seen != self._seen:
@@ -79,9 +89,9 @@ class Quick:
         try:
             grafter.dump(obj)
         except ManyInstances:
-            return graft.dumps(pickler, plan, obj) or False
+            return graft.dumps(pickler, plan, obj) or b""
         except Exception:
-            return False
+            return b""
         pieces = grafter.pieces
         pickled: bytes | None = pieces[0]
         if (
@@ -100,4 +110,4 @@ class Quick:
         grafter.known.clear()
         grafter.clear_memo()
         idle.append(grafter)
-        return pickled or False
+        return pickled or b""

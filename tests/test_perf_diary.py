@@ -329,4 +329,4 @@ def test_floors(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     for name, make in (few["plain"] | few["small"]).items():
         assert f"| {name} |" in out
         obj = make()
-        assert floors.to_a_file(obj) == floors.looked_at(obj) == pickle.dumps(obj)
+        assert floors.to_a_file(obj) == floors.to_a_file(obj, is_looked_at=True) == pickle.dumps(obj)

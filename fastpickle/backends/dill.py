@@ -189,7 +189,8 @@ def dump(
         obj, file, protocol, byref, fmode, recurse: as in `dill.dump`.
         kwds: what `dill.Pickler` takes besides.
     """
-    _make(file, protocol, byref, fmode, recurse, kwds).dump(obj)
+    protocol = dill.settings["protocol"] if protocol is None else int(protocol)
+    Pickler(file, protocol, **{**kwds, "byref": byref, "fmode": fmode, "recurse": recurse}).dump(obj)
 
 
 def dumps(
@@ -208,25 +209,13 @@ def dumps(
     Returns:
         The bytes that `dill.dumps` gives.
     """
-    pickled: bytes | bool | None = None
     if _quick is not None and not kwds:  # the other arguments are for what C is not asked to write
         proto = dill.settings["protocol"] if protocol is None else int(protocol)
         if type(proto) is int and 0 <= proto <= HIGHEST_PROTOCOL:
-            pickled = _quick.dumps(obj, proto)
-            if pickled:
-                return pickled  # type: ignore[return-value]  # it is not True
+            return _quick.dumps(obj, proto, byref=byref, fmode=fmode, recurse=recurse)
     file = io.BytesIO()
-    pickler = _make(file, protocol, byref, fmode, recurse, kwds)
-    if pickled is False:
-        vars(pickler)["_fastpickle_is_refused"] = True  # C has given up already
-    pickler.dump(obj)
+    dump(obj, file, protocol, byref, fmode, recurse, **kwds)
     return file.getvalue()
-
-
-def _make(file: Any, protocol: Any, byref: Any, fmode: Any, recurse: Any, kwds: dict[str, Any]) -> Any:
-    """Return a pickler as `dill.dump` makes it."""
-    protocol = dill.settings["protocol"] if protocol is None else int(protocol)
-    return Pickler(file, protocol, **{**kwds, "byref": byref, "fmode": fmode, "recurse": recurse})
 
 
 _is_known = dill.__version__ in KNOWN_VERSIONS
