@@ -104,6 +104,7 @@ class Plan(dict[type, "Saver | None"]):
         save: the class's `save`, for where the plan is no longer in force.
         other: saves an object of any other type.
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
+        containers: which of list, dict and tuple are saved as stock does, so that they may be part of a run (`runs`).
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         graft_rule: what the C pickler is to be asked where it takes over; None where it must not (`graft`).
         in_doubt: the empty plan that stands for this one from when code that is not ours runs until it is looked at.
@@ -111,8 +112,8 @@ class Plan(dict[type, "Saver | None"]):
     """
 
     __slots__ = (
-        "doubted", "graft_rule", "in_doubt", "is_choice", "other", "proto", "save", "save_dict", "save_list",
-        "save_tuple",
+        "containers", "doubted", "graft_rule", "in_doubt", "is_choice", "other", "proto", "save", "save_dict",
+        "save_list", "save_tuple",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -121,6 +122,7 @@ class Plan(dict[type, "Saver | None"]):
         self.other = other
         self.is_choice = choosy_saves.get(save)
         self.save_list = self.save_dict = self.save_tuple = other
+        self.containers: frozenset[type] = frozenset()
         self.graft_rule: Any = None
         self.doubted = doubted
         self.in_doubt = self
@@ -290,6 +292,7 @@ class Dump:
     Attributes:
         framer, memo, write: the pickler's.
         entries: the dispatch entries of `_TYPES`.
+        is_usual: whether all that is in the memo was put there by code of ours or stock's.
         nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
         looks: how many more looks at a type may be in vain.
         known: what `graft` knows of types, until somebody's code runs.
@@ -298,12 +301,14 @@ class Dump:
     """
 
     __slots__ = (
-        "entries", "framer", "known", "looks", "memo", "nobodys", "offers_to_skip", "penalty", "root", "write"
+        "entries", "framer", "is_usual", "known", "looks", "memo", "nobodys", "offers_to_skip", "penalty", "root",
+        "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any) -> None:
         self.framer = pickler.framer
         self.memo = pickler.memo
+        self.is_usual = not self.memo
         self.write = pickler.write
         self.entries = entries_of(pickler.dispatch)
         self.nobodys: set[type] = set()
@@ -354,6 +359,7 @@ def settled(pickler: Any) -> Plan:
     except (KeyError, AttributeError, TypeError):
         as_it_was = False
     found = state["_fastpickle_plan"] = doubted if as_it_was else PLAIN
+    dump.is_usual = False
     dump.nobodys.clear()
     dump.known.clear()
     return found
@@ -414,6 +420,7 @@ def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         if proto:  # at protocol 0 there is no other shortcut than a graft
             new.update(found)
         new.graft_rule = new.in_doubt.graft_rule = _graft_rule(entries)
+        new.containers = frozenset(t for t in (list, dict, tuple) if new.get(t) is savers[t][1])
         new.save_list = new.get(list) or new.other
         new.save_dict = new.get(dict) or new.other
         new.save_tuple = new.get(tuple) or new.other

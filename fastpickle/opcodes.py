@@ -9,7 +9,7 @@ Not for: deciding which opcode an object gets.  That is `pickler`.
 from __future__ import annotations
 
 import pickle
-from struct import Struct
+from struct import Struct, pack
 from typing import Final
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "pack_binint2",
     "pack_binunicode",
     "pack_bytearray8",
+    "pack_long",
     "pack_long_binget",
     "pack_long_binput",
 ]
@@ -46,3 +47,16 @@ pack_binint: Final = Struct("<ci").pack
 pack_binfloat: Final = Struct(">cd").pack
 pack_binunicode = pack_binbytes = pack_long_binget = pack_long_binput = Struct("<cI").pack
 pack_bytearray8: Final = Struct("<cQ").pack
+
+
+def pack_long(x: int) -> bytes:
+    """Return the opcode of an int that does not fit into four bytes, from protocol 2 on."""
+    n = (x.bit_length() >> 3) + 1
+    if n <= 255 and x > 0:
+        return _LONG1[n] + x.to_bytes(n, "little")  # as encode_long(), without a call
+    encoded = pickle.encode_long(x)
+    n = len(encoded)
+    return (_LONG1[n] if n < 256 else pickle.LONG4 + pack("<i", n)) + encoded
+
+
+_LONG1: Final = _with_one_byte(pickle.LONG1)

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from operator import length_hint
-from struct import pack
-from types import BuiltinMethodType
+from types import BuiltinMethodType, NoneType
 from typing import Any
 
 from . import graft, hooks
@@ -38,15 +37,17 @@ from .opcodes import (
     pack_binint2,
     pack_binunicode,
     pack_bytearray8,
+    pack_long,
     pack_long_binget,
     pack_long_binput,
 )
+from .runs import encode, forget
 
 # fmt: off
 from pickle import (  # isort: skip
     ADDITEMS, APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, BYTEARRAY8, EMPTY_DICT, EMPTY_LIST,
-    EMPTY_SET, EMPTY_TUPLE, FALSE, FROZENSET, LONG1, LONG4, LONG_BINGET, LONG_BINPUT, MARK, MEMOIZE, NEWFALSE, NEWTRUE,
-    NONE, POP, POP_MARK, SETITEM, SETITEMS, TRUE, TUPLE, TUPLE1, TUPLE2, TUPLE3, encode_long,
+    EMPTY_SET, EMPTY_TUPLE, FALSE, FROZENSET, LONG_BINGET, LONG_BINPUT, MARK, MEMOIZE, NEWFALSE, NEWTRUE,
+    NONE, POP, POP_MARK, SETITEM, SETITEMS, TRUE, TUPLE, TUPLE1, TUPLE2, TUPLE3,
 )
 # fmt: on
 
@@ -177,6 +178,79 @@ def save_rest(pickler: Any, plan: Plan, objs: Iterator[Any], write: Write) -> Wr
     return write
 
 
+def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterator[Iterator[Any]]:
+    """Write items of a container that are of one shape, as runs, and yield iterators of those in between.
+
+    What is yielded is for `save_all`.  It is not called from here, since it would be a Python frame deeper then.
+
+    Args:
+        pickler: the pickler.
+        plan: the plan with which the container was begun; once it holds no more, all the rest is yielded.
+        batch: a list or tuple of items, or of keys and values in turn.
+        unsaved: its iterator, which is left just past the last item that was tried.
+        width: 2 for keys and values in turn.
+    """
+    n = len(batch)
+    if plan.proto < 2 or not holds(pickler, plan):
+        yield unsaved
+        return
+    done = 0
+    per_row = 1
+    first = batch[width - 1]
+    t = type(first)
+    if t is str or t is bytes:  # `encode` should not be tried on more than goes into a frame
+        per_row = max([len(x) for x in batch[width - 1 : 16 * width : width] if type(x) is t]) + 3
+    memo = pickler.memo
+    framer = pickler.framer
+    frame = framer.current_frame
+    write = framer.file_write if frame is None else frame.write
+    target = framer._FRAME_SIZE_TARGET
+    is_usual = pickler._fastpickle_dump.is_usual
+    rows = 0 if t in _NARROW else 1  # to be saved one by one: a container teaches the memo its keys, and how long it is
+    while done < n:
+        if rows:
+            before = 0 if frame is None else frame.tell()
+            yield islice(unsaved, rows * width)
+            done = n - length_hint(unsaved)
+            if not holds(pickler, plan):
+                break
+            is_usual = pickler._fastpickle_dump.is_usual
+            frame = framer.current_frame
+            if frame is not None:
+                write = frame.write
+                per_row = max(per_row, (frame.tell() - before) // rows)
+        room = target if frame is None else target - frame.tell()
+        left = (n - done) // width
+        size = min(left, room // per_row)
+        if size < _SHORTEST_RUN:
+            if left < _SHORTEST_RUN or per_row * _SHORTEST_RUN > target:
+                break
+            rows = max(1, size)  # up to the end of the frame
+            continue
+        rows = 0
+        end = done + size * width
+        before = len(memo)
+        data = encode(
+            [batch[done + i : end : width] for i in range(width)], memo, plan.proto, plan.containers, is_usual
+        )
+        if data is None:
+            break
+        if len(data) > room:
+            forget(memo, before)
+        else:
+            write(data)
+            unsaved.__setstate__(end)
+            done = end
+        per_row = len(data) // size + 1
+    yield unsaved
+
+
+#: Fewer items are saved one by one.
+_SHORTEST_RUN = 8
+#: What is not longer in a run's first row than in the others, and has no keys.
+_NARROW = frozenset((NoneType, bool, int, float, str, bytes))
+
+
 def commit_frame(pickler: Any, framer: Any) -> Plan:
     """Write the full frame to the file, whose write() may be anybody's code; return the plan in force after it."""
     framer.commit_frame()
@@ -194,11 +268,7 @@ def put(proto: int, i: int) -> bytes:
 
 def _long(proto: int, x: int) -> bytes:
     """Return the opcode of an int that does not fit into four bytes."""
-    if proto < 2:
-        return b"L" + repr(x).encode("ascii") + b"L\n"
-    encoded = encode_long(x)
-    n = len(encoded)
-    return (LONG1 + pack("<B", n) if n < 256 else LONG4 + pack("<i", n)) + encoded
+    return pack_long(x) if proto >= 2 else b"L" + repr(x).encode("ascii") + b"L\n"
 
 
 # The savers.  Each is called by the loop with an object that is not in the memo.
@@ -228,9 +298,11 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     elif n < FEWEST:
         write(opening if n == 1 else _MARKED_LIST if plan.proto >= 4 else opening + MARK)
         memo[id(obj)] = i, obj
-        unsaved = iter(obj[:])  # a snapshot, as stock takes one of each batch
+        batch = obj[:]  # a snapshot, as stock takes one of each batch
+        unsaved = iter(batch)
         try:
-            write = save_all(pickler, plan, unsaved)
+            for part in (unsaved,) if n < _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved):
+                write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             note(exc, obj, "item", n - length_hint(unsaved) - 1)
             raise
@@ -261,9 +333,8 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
             write(MARK)
         unsaved = iter(batch)
         try:
-            write = (
-                save_all(pickler, plan, unsaved) if holds(pickler, plan) else save_rest(pickler, plan, unsaved, write)
-            )
+            for part in (unsaved,) if n < _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved):
+                write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             note(exc, obj, "item", start + n - length_hint(unsaved) - 1)
             raise
@@ -293,7 +364,8 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
         batch = [*chain.from_iterable(obj.items())]
         unsaved = iter(batch)
         try:
-            write = save_all(pickler, plan, unsaved)
+            for part in (unsaved,) if n < 2 * _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved, 2):
+                write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             _note_item(exc, obj, batch, unsaved)
             raise
@@ -328,9 +400,8 @@ def set_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write:
             write(MARK)
         unsaved = iter(batch)
         try:
-            write = (
-                save_all(pickler, plan, unsaved) if holds(pickler, plan) else save_rest(pickler, plan, unsaved, write)
-            )
+            for part in (unsaved,) if n < 2 * _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved, 2):
+                write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             _note_item(exc, obj, batch, unsaved)
             raise
@@ -362,7 +433,8 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
         write(MARK)
     unsaved = iter(obj)
     try:
-        write = save_all(pickler, plan, unsaved)
+        for part in (unsaved,) if n < _SHORTEST_RUN else _parts(pickler, plan, obj, unsaved):
+            write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
     except BaseException as exc:
         note(exc, obj, "item", n - length_hint(unsaved) - 1)
         raise
@@ -407,11 +479,9 @@ def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
     while batch := list(islice(elements, size)):
         write(MARK)
         try:
-            write = (
-                save_all(pickler, plan, iter(batch))
-                if holds(pickler, plan)
-                else save_rest(pickler, plan, iter(batch), write)
-            )
+            unsaved = iter(batch)
+            for part in (unsaved,) if len(batch) < _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved):
+                write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             note(exc, obj, "element")
             raise
@@ -429,8 +499,11 @@ def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write)
     if len(obj) >= FEWEST and _is_saved_whole(pickler, plan, obj, len(obj)):
         return
     write(MARK)
+    batch = [*obj]
     try:
-        write = save_all(pickler, plan, iter(obj))
+        unsaved = iter(batch)
+        for part in (unsaved,) if len(batch) < _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved):
+            write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
     except BaseException as exc:
         note(exc, obj, "element")
         raise
