@@ -58,6 +58,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "fastpickle"
 Edit = tuple[str, str, str]
 """Module, the text to find, and the text to put there; of several lines at any depth of indentation."""
 
+NO_RUNS: tuple[Edit, ...] = (("plain", "_SHORTEST_RUN = 8", "_SHORTEST_RUN = 1 << 40"),)
+"""Nothing is encoded column by column (``runs``)."""
+
 DEEP = ("deep_list",)
 TUPLES = ("list_of_tuples_1k",)
 SETS = ("sets_of_ints",)
@@ -103,6 +106,8 @@ class Ablation:
     """The edits put the thing in, instead of taking it away."""
     protocol: int | None = None
     """The pickle protocol, None for the default one."""
+    both: tuple[Edit, ...] = NO_RUNS
+    """What is changed on both sides: most of these things are of the loop, which runs would hide."""
     use: Callable[[ModuleType, int | None], tuple[series.Way, series.Way]] = by_pickler
     """What the copies are used for."""
 
@@ -125,7 +130,7 @@ class Ablation:
             ImportError: If a library that is needed is not installed.
         """
         name, edits = (self.name, self.edits) if edited else ("as_it_is", ())
-        return self.use(private_copy(name, *edits, needs_dill=self.use is by_dill), self.protocol)
+        return self.use(private_copy(name, *self.both, *edits, needs_dill=self.use is by_dill), self.protocol)
 
     def comparison(self) -> series.Comparison:
         """Compare the package with the thing and without it; raises what ``ways`` raises."""
@@ -143,7 +148,7 @@ def ablation(*touches: tuple[str, ...], **how: Any) -> Callable[[Callable[[], tu
 
     Args:
         touches: Groups of workloads on which it is measured.
-        how: ``puts_in``, ``protocol`` and ``use`` of ``Ablation``.
+        how: ``puts_in``, ``protocol``, ``both`` and ``use`` of ``Ablation``.
 
     Returns:
         The decorator.
@@ -302,6 +307,12 @@ def one_opening_write() -> tuple[Edit, ...]:
     )
 
 
+@ablation(INTS, FLOATS, STRINGS, BYTES, SHARED, TUPLES, MIXED, SETS, SMALL, both=())
+def runs() -> tuple[Edit, ...]:
+    """Without: what is of one shape is not encoded together, column by column, but by the loop."""
+    return NO_RUNS
+
+
 @ablation(MIXED, DEEP, SMALL)
 def small_containers() -> tuple[Edit, ...]:
     """Without: short lists and dicts take the way of the long ones."""
@@ -311,18 +322,6 @@ def small_containers() -> tuple[Edit, ...]:
 @ablation(("dict_str_int_5k", "dict_1000_entries"), MIXED, SMALL)
 def flat_dict_batches() -> tuple[Edit, ...]:
     """Without: a dict is saved pair by pair, not as a batch of keys and values in turn."""
-    one_batch = """
-        batch = [*chain.from_iterable(obj.items())]
-        unsaved = iter(batch)
-        try:
-            write = save_all(pickler, plan, unsaved)
-    """
-    pair_by_pair = """
-        try:
-            for batch in [*obj.items()]:
-                unsaved = iter(batch)
-                write = save_all(pickler, plan, unsaved)
-    """
     batches = """\
 def _set_batches_of_pairs(pickler: Any, plan: Plan, items: Any, write: Write) -> None:
     while pairs := list(islice(items, BATCHSIZE)):
@@ -338,7 +337,11 @@ def _set_batches_of_pairs(pickler: Any, plan: Plan, items: Any, write: Write) ->
 
 def save_dict("""
     return (
-        ("plain", one_batch, pair_by_pair),
+        (
+            "plain",
+            "for part in (unsaved,) if n < 2 * _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved, 2):",
+            "for part in [iter(pair) for pair in obj.items()]:",
+        ),
         (
             "plain",
             "set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)",
@@ -386,9 +389,12 @@ def own_reduces() -> tuple[Edit, ...]:
 def one_byte_tables() -> tuple[Edit, ...]:
     """Without: opcodes with an argument of one byte are packed each time, by a struct compiled once."""
     looked_up = ("BINGET[i]", "BININT1[x]", "SHORT_BINUNICODE[n]", "SHORT_BINBYTES[n]")
-    packed = tuple(("plain", text, f"pack_byte({text[:-3]}, {text[-2]})") for text in looked_up)
+    packed = tuple(("plain", text, f"pack_byte(_{text[:-3]}, {text[-2]})") for text in looked_up)
+    tables = [text[:-3] for text in looked_up]
+    first = '_stock_save_str = stock_methods["save_str"]'
+    opcodes = f"{', '.join(f'_{table}' for table in tables)} = (t[0][:1] for t in ({', '.join(tables)}))"
     return (
-        ("opcodes", "return tuple(opcode + bytes((n,)) for n in range(256))", "return opcode"),
+        ("plain", first, f"{opcodes}\n{first}"),
         ("opcodes", "pack_binint2: Final", 'pack_byte: Final = Struct("<cB").pack\npack_binint2: Final'),
         ("plain", "    pack_binbytes,", "    pack_binbytes, pack_byte,"),
         *packed,
@@ -399,6 +405,7 @@ def one_byte_tables() -> tuple[Edit, ...]:
 def compiled_structs() -> tuple[Edit, ...]:
     """Without: ints and floats are packed by pack(format), and the opcode put before, as in stock."""
     return (
+        ("plain", "from operator import length_hint", "from operator import length_hint\nfrom struct import pack"),
         ("plain", "pack_binint2(BININT2, x)", 'BININT2 + pack("<H", x)'),
         ("plain", "pack_binint(BININT, x)", 'BININT + pack("<i", x)'),
         ("plain", "pack_binfloat(BINFLOAT, x)", 'BINFLOAT + pack(">d", x)'),

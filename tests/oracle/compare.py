@@ -111,7 +111,7 @@ class Outcome:
 
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
-#: How often a sample is made before two outcomes differ: of texts made equally, PyPy's JIT makes one object now and then.
+#: How often a sample is made before two outcomes differ: of equal texts PyPy's JIT makes one object now and then.
 _TRIES = 3 if PYPY else 1
 
 
