@@ -1,0 +1,159 @@
+"""Random tables: containers of many items of one shape, with what breaks the shape; for what is written in runs.
+
+    table(rng) --> a function that makes it, the same objects at each call but for their ids
+
+Not for: graphs of any shape (`strategies`), nor what aims at grafts (`grafts`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["ATOMS", "table"]
+
+Maker = Callable[[int], Any]
+
+
+class _Text(str):
+    __slots__ = ()
+
+
+class _Number(int):
+    pass
+
+
+#: Makers of the values of a column, by name; each is given the row.
+ATOMS: dict[str, Callable[[random.Random], Maker]] = {
+    "one byte": lambda rng: lambda i: rng.randrange(256),
+    "two bytes": lambda rng: lambda i: rng.randrange(256, 65_536),
+    "four bytes": lambda rng: lambda i: rng.choice((-1, 1)) * rng.randrange(65_536, 1 << 31),
+    "negative": lambda rng: lambda i: -1 - rng.randrange(1 << 31),
+    "up to two bytes": lambda rng: lambda i: rng.randrange(65_536),
+    "edges": lambda rng: (
+        lambda i: rng.choice(
+            (0, 255, 256, 65_535, 65_536, (1 << 31) - 1, 1 << 31, -1, -(1 << 31), -(1 << 31) - 1, 1 << 40, -(1 << 39))
+        )
+    ),
+    "long": lambda rng: (
+        lambda i: (
+            rng.choice((-1, 1)) * (1 << rng.choice((31, 39, 40, 63, 64, 71, 2032, 2039, 2040))) + rng.randrange(-1, 2)
+        )
+    ),
+    "floats": lambda rng: lambda i: rng.choice((rng.random(), -0.0, float("inf"), float("nan"), 1e300)),
+    "numbers": lambda rng: lambda i: rng.choice((1, 2.5, None, True, 300, 70_000, False)),
+    "bools": lambda rng: lambda i: rng.random() < 0.5,
+    "none": lambda rng: lambda i: None,
+    "texts": lambda rng: lambda i: f"text {i}",
+    "not ascii": lambda rng: lambda i: f"t\xe9xt {i}\u2014" if rng.random() < 0.5 else f"\U0001f600{i}",
+    "surrogates": lambda rng: lambda i: f"\ud800{i}" if rng.random() < 0.2 else f"{i}",
+    "lengths": lambda rng: lambda i: "".join(["x"] * rng.choice((0, 1, 2, 254, 255, 256, 300))),
+    "not ascii lengths": lambda rng: lambda i: "".join(["\xe9"] * rng.choice((1, 127, 128, 200))),
+    "kinds": lambda rng: _choice(rng, ["kind one", "other", "third", "".join(["ki", "nd one"])]),
+    "some texts": lambda rng: lambda i: f"text {i}" if rng.random() < 0.7 else None,
+    "atoms": lambda rng: (
+        lambda i: rng.choice((None, True, i, -i * 100_003, i / 7, f"v{i}", b"raw", b"raw %d" % i, "raw"))
+    ),
+    "bytes": lambda rng: lambda i: b"%d" % i,
+    "long bytes": lambda rng: lambda i: bytes([i % 256]) * rng.choice((1, 255, 256, 700)),
+    "empty tuple": lambda rng: lambda i: (),
+}
+
+
+def _choice(rng: random.Random, values: list[Any]) -> Maker:
+    return lambda i: rng.choice(values)
+
+
+def _odd(rng: random.Random, others: list[Any]) -> Any:
+    """Make what breaks a column's shape."""
+    kind = rng.randrange(14)
+    if kind == 0 and others:
+        return rng.choice(others)  # shared
+    if kind == 1:
+        return _Text("text")
+    if kind == 2:
+        return _Number(5)
+    if kind == 3:
+        return []
+    if kind == 4:
+        return {}
+    if kind == 5:
+        return ()
+    if kind == 6:
+        cycle: list[Any] = []
+        cycle.append(cycle)
+        return cycle
+    if kind == 7:
+        inner: list[Any] = []
+        inner.append((inner,))
+        return inner[0]
+    if kind == 8:
+        return "".join(["l"] * rng.choice((65_530, 65_536, 70_000)))
+    if kind == 9:
+        return {"".join(["i", "d"]): 1}  # a key that is equal, and another object
+    if kind == 10:
+        return [[[[[[[[[[1]]]]]]]]]]
+    return rng.choice((None, True, 1, 1 << 40, 2.5, "odd", b"odd", frozenset({1}), {1, 2}, 1j, range(3), int))
+
+
+def _shape(rng: random.Random, depth: int) -> Maker:
+    """Return what makes the values of a column that may be nested."""
+    kind = rng.randrange(10) if depth else 0
+    if kind < 4:
+        return rng.choice(list(ATOMS.values()))(rng)
+    if kind == 4:
+        item = _shape(rng, depth - 1)
+        longest = rng.choice((1, 3, 9, 70))
+        return lambda i: [item(i) for _ in range(rng.randrange(longest + 1))]
+    n = rng.choice((0, 1, 1, 2, 2, 3, 4, 5, 8, 65))
+    items = [_shape(rng, depth - 1) for _ in range(min(n, 6))] * (1 if n <= 6 else n)
+    items = items[:n]
+    if kind < 7:
+        return lambda i: tuple([item(i) for item in items])
+    if kind == 7:
+        return lambda i: [item(i) for item in items]
+    keys: list[Any] = [f"key{k}" if rng.random() < 0.9 else rng.choice((k, k + 300, (k,))) for k in range(n)]
+    return lambda i: {key: item(i) for key, item in zip(keys, items, strict=True)}
+
+
+def table(seed: int) -> Callable[[], Any]:
+    """Return what makes a random table, the same at each call."""
+
+    def make() -> Any:
+        rng = random.Random(seed)
+        n = rng.choice((7, 8, 9, 20, 60, 300, 999, 1000, 1001, 1500, 2001))
+        depth = rng.choice((0, 1, 1, 2, 3))
+        if depth > 1 and n > 300:
+            n = 300
+        make_row = _shape(rng, depth)
+        rows = [make_row(i) for i in range(n)]
+        rate = rng.choice((0, 0, 0, 1 / 400, 1 / 40))
+        for i in range(n):
+            if rng.random() < rate:
+                row = rows[i]
+                if type(row) is list and row and rng.random() < 0.8:
+                    row[rng.randrange(len(row))] = _odd(rng, rows)
+                elif type(row) is dict and row and rng.random() < 0.8:
+                    row[rng.choice([*row])] = _odd(rng, rows)
+                else:
+                    rows[i] = _odd(rng, rows)
+        kind = rng.randrange(8)
+        if kind == 0:
+            keys = [f"k{i}" if rng.random() < 0.99 else (i,) for i in range(n)] if rng.random() < 0.7 else range(n)
+            whole: Any = dict(zip(keys, rows, strict=True))
+        elif kind == 1:
+            whole = tuple(rows)
+        elif kind == 2:
+            whole = [rows, rows[: n // 2], [rows]]
+        elif kind == 3:
+            try:
+                whole = rng.choice((set, frozenset))(rows)
+            except TypeError:
+                whole = rows
+        else:
+            whole = rows
+        before = "".join(["b"] * rng.choice((0, 0, 10, 64_000, 65_400, 65_500, rng.randrange(65_536))))
+        return whole if not before else [before, whole, rows[:3]]
+
+    return make
