@@ -106,6 +106,7 @@ def test_column(name: str) -> None:
 
 ROWS: dict[str, Callable[[int], Any]] = {
     "ints": lambda i: i % 200,
+    "one byte": lambda i: (None, True)[i % 2],
     "texts": lambda i: f"{i:06}",
     "bytes": lambda i: b"%06d" % i,
     "floats": float,
@@ -120,8 +121,8 @@ ROWS: dict[str, Callable[[int], Any]] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_end_of_a_frame(name: str) -> None:
     """The frame is as full as can be when the run begins: it ends before, in and after each of the first rows."""
-    rows = [ROWS[name](i) for i in range(40)]
-    for n in range(64_900, 65_560, 1 if name in ("dicts", "nested") else 3):
+    rows = [ROWS[name](i) for i in range(41)]  # the last of "atoms" takes one byte
+    for n in range(64_900, 65_560, 1 if name in ("atoms", "dicts", "nested") else 3):
         obj = ["".join(["x"] * n), rows]
         assert dumped(Stock, obj, 4) == dumped(Pure, obj, 4), n
 
@@ -227,6 +228,32 @@ def test_number_that_a_reduce_memoizes(inside: bool) -> None:
     check(ORACLE, OURS, steps, protocols=(2, 4))
 
 
+def test_first_item_that_changes_the_pickler() -> None:
+    """What the first item's reduce does to the pickler holds for the items after it."""
+
+    class Changing:
+        def __init__(self, change: Callable[[], None]) -> None:
+            self.change = change
+
+        def __reduce__(self) -> Any:
+            self.change()
+            return list, ()
+
+    def asks(run: Run) -> None:
+        def persistent_id(obj: Any) -> None:
+            run.record("persistent_id", obj)
+
+        changing = Changing(lambda: setattr(run.pickler, "persistent_id", persistent_id))
+        run.pickler.dump([changing, *range(20)])
+
+    def memoizes(run: Run) -> None:
+        numbers = [i + 10**6 for i in range(20)]
+        run.pickler.dump([Marked(run, numbers[5]), *numbers])
+
+    check(ORACLE, OURS, asks, protocols=(2, 4))
+    check(ORACLE, OURS, memoizes, protocols=(2, 4))
+
+
 @pytest.mark.parametrize("kind", [list, dict, tuple])
 def test_dispatch_entry_of_a_container(kind: type) -> None:
     """A container that somebody saves in a way of his own is no row, nor any part of one."""
@@ -245,6 +272,29 @@ def test_dispatch_entry_of_a_container(kind: type) -> None:
     check(ORACLE, OURS, steps, protocols=(2, 4), cls=made)
 
 
+def test_subclasses() -> None:
+    """What is nearly of one type."""
+
+    class Real(float):
+        pass
+
+    for odd, usual in ((True, 5), (Real(2), 2.5), (False, 300), (5, 2.5), (2.5, 5), (None, True)):
+        column = [usual] * 20
+        for place in (0, 5, 19):
+            column[place] = odd
+            for obj in (column, [(x, "a") for x in column], [[x] for x in column], dict(enumerate(column))):
+                check_object(obj)
+            column[place] = usual
+
+
+def test_long_rows() -> None:
+    for n in (63, 64, 65, 999, 1000, 1001, 2001):
+        check_object([[i % 3] * n for i in range(20)])
+        check_object([[i % 3] * (n + i % 2) for i in range(20)])
+        check_object([(i,) * n for i in range(20)])
+        check_object([dict.fromkeys(range(n), i) for i in range(20)])
+
+
 def test_rows_that_are_one_object() -> None:
     for row in ([1], {"a": 1}, (1, 2), [], {}, (), ["text", ["text"]], ((1, "a"), "b")):
         check_object([row] * 50)
@@ -254,6 +304,10 @@ def test_rows_that_are_one_object() -> None:
 
 def test_cycles() -> None:
     rows: list[Any] = [[i, None] for i in range(50)]
+    for row in rows:
+        row[1] = row
+    check_object(rows)
+    rows = [[i, None] for i in range(50)]
     rows[30][1] = rows
     check_object(rows)
     rows[30][1] = rows[30]
