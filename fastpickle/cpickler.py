@@ -21,7 +21,7 @@ import builtins
 import copyreg
 import sys
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import itemgetter, methodcaller
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -48,6 +48,7 @@ __all__ = [
     "is_found",
     "is_written",
     "prefixes",
+    "reducer",
     "take",
     "take_own",
     "take_table",
@@ -245,13 +246,27 @@ def _reduce(t: type, hiding: frozenset[str], proto: int) -> Any:
     return reduce_bare
 
 
+def reducer(pickler: Any, plan: Plan, t: type) -> Callable[[Any], Any] | None:
+    """Return what reduces instances of `t` and runs no code of others, or raises; None if that may be anybody's.
+
+    Args:
+        pickler: in whose place it is done, with the dispatch entries and rule that stock has.
+        plan: its plan.
+        t: a type.
+    """
+    if id(type(t)) not in METACLASS_IDS:
+        return None
+    hiding = _hiding(pickler, plan, t)
+    return None if hiding is None else _reduce(t, hiding, plan.proto)
+
+
 def _hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
-    """Tell whether C may reduce instances of `t`, as `instances.names` does, for this pickler."""
+    """Tell whether instances of `t` may be reduced by anybody, as `instances.names` does, for this pickler."""
     if (
         plan.proto < 2
         or pickler.dispatch.get(t) is not None
         or (plan.is_choice is not None and plan.is_choice(t))
-        or (plan.graft_rule.refuses is not None and plan.graft_rule.refuses(t))
+        or (plan.graft_rule is not None and plan.graft_rule.refuses is not None and plan.graft_rule.refuses(t))
     ):
         return None
     entry = entry_of(copyreg.dispatch_table, t)

@@ -296,13 +296,14 @@ class Dump:
         nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
         looks: how many more looks at a type may be in vain.
         known: what `graft` knows of types, until somebody's code runs.
+        reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
         penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
     """
 
     __slots__ = (
-        "entries", "framer", "is_usual", "known", "looks", "memo", "nobodys", "offers_to_skip", "penalty", "root",
-        "write",
+        "entries", "framer", "is_usual", "known", "looks", "memo", "nobodys", "offers_to_skip", "penalty",
+        "reducers", "root", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any) -> None:
@@ -314,6 +315,7 @@ class Dump:
         self.nobodys: set[type] = set()
         self.looks = 4
         self.known: dict[type, frozenset[str]] = {}
+        self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
         self.penalty = 0
         self.offers_to_skip = 0
@@ -362,6 +364,7 @@ def settled(pickler: Any) -> Plan:
     dump.is_usual = False
     dump.nobodys.clear()
     dump.known.clear()
+    dump.reducers.clear()
     return found
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from . import graft, hooks
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
+from .cpickler import METACLASS_IDS, reducer
 from .graft import FEWEST
 from .hooks import Plan, Write, doubt, holds, outside, settled
 from .opcodes import (
@@ -205,7 +206,17 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -
     frame = framer.current_frame
     write = framer.file_write if frame is None else frame.write
     target = framer._FRAME_SIZE_TARGET
-    is_usual = pickler._fastpickle_dump.is_usual
+    dump = pickler._fastpickle_dump
+    is_usual = dump.is_usual
+    reducers = dump.reducers
+
+    def reducer_of(t: type) -> Any:
+        if id(type(t)) not in METACLASS_IDS or plan.proto < 4 or len(plan.containers) < 3:
+            return None
+        if t not in reducers:
+            reducers[t] = reducer(pickler, plan, t)
+        return reducers[t]
+
     rows = 0 if t in _NARROW else 1  # to be saved one by one: a container teaches the memo its keys, and how long it is
     while done < n:
         if rows:
@@ -214,7 +225,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -
             done = n - length_hint(unsaved)
             if not holds(pickler, plan):
                 break
-            is_usual = pickler._fastpickle_dump.is_usual
+            is_usual = dump.is_usual
             frame = framer.current_frame
             if frame is not None:
                 write = frame.write
@@ -230,9 +241,8 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -
         rows = 0
         end = done + size * width
         before = len(memo)
-        data = encode(
-            [batch[done + i : end : width] for i in range(width)], memo, plan.proto, plan.containers, is_usual
-        )
+        columns = [batch[done + i : end : width] for i in range(width)]
+        data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual)
         if data is None:
             break
         if len(data) > room:

@@ -9,19 +9,20 @@
 
     [{"id": 1, "tags": [2, 3]}, {"id": 4, ... -> b'}\\x94(h\\x05' | ids | b'h\\x06]\\x94(' | 2, ... | 3, ... | b'eu'
 
-A container whose items are of one shape adds columns, whatever their depth; what has no such shape is refused, and so
-is what is not an exact built-in: no code but the interpreter's runs in here, and nothing is changed.
+A container whose items are of one shape adds columns, and so does an instance by what it is reduced to, whatever their
+depth.  What has no such shape is refused, and so are instances whose reduce might run code of others.
 
 Not for: deciding how many rows fit into a frame, nor for writing them or their memo entries (`plain`).
 """
 
 from __future__ import annotations
 
+import copyreg
 import sys
 from array import array
 from collections.abc import Callable, Container, Iterable
 from itertools import chain, count, cycle, islice, repeat
-from operator import add, is_
+from operator import add, is_, is_not, itemgetter
 from struct import Struct
 from types import NoneType
 from typing import Any, Final
@@ -43,8 +44,9 @@ from .opcodes import (
 
 # fmt: off
 from pickle import (  # isort: skip
-    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE, LONG_BINGET,
-    MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, SETITEM, SETITEMS, TUPLE, TUPLE1, TUPLE2, TUPLE3,
+    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, BUILD, EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE,
+    LONG_BINGET, MARK, MEMOIZE, NEWFALSE, NEWOBJ, NEWTRUE, NONE, REDUCE, SETITEM, SETITEMS, TUPLE, TUPLE1, TUPLE2,
+    TUPLE3,
 )
 # fmt: on
 
@@ -57,6 +59,7 @@ _Column = _Pieces | bytes
 #: Gives the columns of some objects; with the GETs of those that are in the memo, None where an object is new.
 _Writer = Callable[[list[Any], "list[bytes | None] | None"], list[_Column]]
 
+_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 #: Deeper ones are refused: a list that contains itself has no end.
 _DEEPEST: Final = 8
 #: Containers of more items are no rows.
@@ -64,7 +67,12 @@ _WIDEST: Final = 64
 
 
 def encode(
-    columns: list[list[Any]], memo: _Memo, proto: int, containers: Container[type], is_usual: bool
+    columns: list[list[Any]],
+    memo: _Memo,
+    proto: int,
+    containers: Container[type],
+    reducer_of: Callable[[type], Any],
+    is_usual: bool,
 ) -> bytes | None:
     """Encode rows of objects, as a pickler with this memo would write them one by one, but for frames.
 
@@ -73,6 +81,7 @@ def encode(
         memo: the pickler's, to which what they memoize is added, in order: `forget` undoes it.
         proto: the protocol, 2 or more; below 4 nothing is encoded that is memoized.
         containers: which of list, dict and tuple are saved as stock does.
+        reducer_of: gives what reduces instances of a type, and runs nobody's code; None if they are not for a run.
         is_usual: whether it is known that nobody has put a number, None, a bool or `()` into the memo.
 
     Returns:
@@ -87,13 +96,13 @@ def encode(
                 return _encode_atoms(objs, memo) if proto >= 4 and is_usual else None
             if (t is int or t is float) and (is_usual or memo.keys().isdisjoint(map(id, objs))):
                 return _join_ints(objs) if t is int else _join_floats(objs)
-        rows = _Rows(memo, len(objs), containers, is_usual)
+        rows = _Rows(memo, len(objs), containers, reducer_of, is_usual)
         for objs in columns:
             rows.look(objs, _DEEPEST)
         return rows.encode() if proto >= 4 or not rows.memoized else None
     except BaseException as exc:
         forget(memo, before)
-        if isinstance(exc, (_Refused, RuntimeError, ValueError)):  # another thread has changed the size of something
+        if isinstance(exc, Exception):  # what cannot be saved fails again where it is saved one by one
             return None
         raise
 
@@ -112,7 +121,7 @@ class _Rows:
     """What is known of some rows.
 
     Attributes:
-        memo, containers, is_usual: what `encode` was given.
+        memo, containers, reducer_of, is_usual: what `encode` was given.
         n: how many rows there are.
         parts: what rows have here: a column, or its writer, the objects, and their place in `memoized` or None.
         memoized: the columns of objects that are memoized, in their order within a row.
@@ -120,11 +129,14 @@ class _Rows:
         has_gaps: whether `_GAP` stands in some of them, where an object is not memoized.
     """
 
-    __slots__ = ("containers", "has_gaps", "is_usual", "may_repeat", "memo", "memoized", "n", "parts")
+    __slots__ = ("containers", "has_gaps", "is_usual", "may_repeat", "memo", "memoized", "n", "parts", "reducer_of")
 
-    def __init__(self, memo: _Memo, n: int, containers: Container[type], is_usual: bool) -> None:
+    def __init__(
+        self, memo: _Memo, n: int, containers: Container[type], reducer_of: Callable[[type], Any], is_usual: bool
+    ) -> None:
         self.memo = memo
         self.containers = containers
+        self.reducer_of = reducer_of
         self.is_usual = is_usual
         self.n = n
         self.parts: list[Any] = []
@@ -135,7 +147,9 @@ class _Rows:
     def look(self, objs: list[Any], depth: int) -> None:
         """Add what is written of a column of objects."""
         t = type(objs[0])
-        if not all(map(is_, map(type, objs), repeat(t))):
+        if id(objs[0]) in self.memo and self._are_fetched(objs):
+            pass
+        elif not all(map(is_, map(type, objs), repeat(t))):
             self._look_at_atoms(objs)
         elif t is str:
             self._add_texts(objs, _write_strs)
@@ -150,14 +164,16 @@ class _Rows:
             self.parts.append(NONE)
         elif t is bytes:
             self._add_texts(objs, _write_bytes)
-        elif not (depth and (t is tuple or t is dict or t is list) and t in self.containers):
+        elif not depth:
             raise _Refused
         elif t is tuple:
             self._look_at_tuples(objs, depth - 1)
         elif t is dict:
             self._look_at_dicts(objs, depth - 1)
-        else:
+        elif t is list:
             self._look_at_lists(objs, depth - 1)
+        else:
+            self._look_at_instances(objs, t, depth - 1)
 
     def _add_numbers(self, objs: list[Any], write: _Writer) -> None:
         self._check_numbers(objs)
@@ -168,13 +184,24 @@ class _Rows:
         if not (self.is_usual or self.memo.keys().isdisjoint(map(id, objs))):
             raise _Refused
 
+    def _are_fetched(self, objs: list[Any]) -> bool:
+        """Tell whether all objects are in the memo, as are values that say which of a few kinds a row is of."""
+        memo = self.memo
+        ids = {*map(id, objs)}
+        if not ids <= memo.keys():
+            return False
+        gets = {key: _get(memo[key][0]) for key in ids}
+        self.parts.append(gets.popitem()[1] if len(gets) == 1 else [*map(gets.__getitem__, map(id, objs))])
+        return True
+
+    def _add_get(self, obj: Any) -> None:
+        """Add what each row has here, which the first one has put into the memo."""
+        entry = self.memo.get(id(obj))
+        if entry is None:
+            raise _Refused
+        self.parts.append(_get(entry[0]))
+
     def _add_texts(self, objs: list[Any], write: _Writer) -> None:
-        if id(objs[0]) in self.memo:
-            ids = {*map(id, objs)}
-            if ids <= self.memo.keys():  # as the values of rows are that say which of a few kinds a row is of
-                gets = {key: _get(self.memo[key][0]) for key in ids}
-                self.parts.append(gets.popitem()[1] if len(gets) == 1 else [*map(gets.__getitem__, map(id, objs))])
-                return
         self.parts.append((write, objs, len(self.memoized)))
         self._add_memoized(objs, True)
 
@@ -199,7 +226,7 @@ class _Rows:
 
     def _look_at_tuples(self, objs: list[Any], depth: int) -> None:
         n = len(objs[0])
-        if n > _WIDEST:
+        if n > _WIDEST or tuple not in self.containers:
             raise _Refused
         if n == 0:
             self._check_numbers(objs)
@@ -215,6 +242,8 @@ class _Rows:
         self._add_memoized(objs)
 
     def _look_at_lists(self, objs: list[Any], depth: int) -> None:
+        if list not in self.containers:
+            raise _Refused
         n = len(objs[0])
         self._add_memoized(objs)
         if n == 0 or n > _WIDEST or not all(map(n.__eq__, map(len, objs))):
@@ -237,7 +266,7 @@ class _Rows:
         keys = (*objs[0],)
         n = len(keys)
         self._add_memoized(objs)
-        if n > _WIDEST or not all(map(n.__eq__, map(len, objs))):
+        if n > _WIDEST or dict not in self.containers or not all(map(n.__eq__, map(len, objs))):
             raise _Refused
         if n == 0:
             self.parts.append(EMPTY_DICT + MEMOIZE)
@@ -245,18 +274,47 @@ class _Rows:
         if not all(map(is_, chain.from_iterable(objs), cycle(keys))):  # not ==, which is anybody's, and too kind
             raise _Refused
         self.parts.append(EMPTY_DICT + MEMOIZE if n == 1 else EMPTY_DICT + MEMOIZE + MARK)
-        memo = self.memo
         columns = zip(*map(dict.values, objs), strict=True)
         for key, column in zip(keys, columns, strict=True):
-            entry = memo.get(id(key))
-            if entry is not None:
-                self.parts.append(_get(entry[0]))
-            elif type(key) is int:
-                self.parts += _write_ints([key], None)[0]
+            if type(key) is int and id(key) not in self.memo:
+                self.parts.append(_write_int(key) if -0x80000000 <= key <= 0x7FFFFFFF else pack_long(key))
             else:
-                raise _Refused
+                self._add_get(key)
             self.look(list(column), depth)
         self.parts.append(SETITEM if n == 1 else SETITEMS)
+
+    def _look_at_instances(self, objs: list[Any], t: type, depth: int) -> None:
+        """Add instances of a class, by what they are reduced to: one call, and a state (PEP 307)."""
+        reduce = self.reducer_of(t)
+        if reduce is None:
+            raise _Refused
+        reduced = [*map(reduce, objs)]
+        if not all(map(is_, map(type, reduced), repeat(tuple))):
+            raise _Refused
+        funcs, args, *more = zip(*reduced, strict=True)
+        func = funcs[0]
+        if not all(map(is_, funcs, repeat(func))) or not all(map(is_, map(type, args), repeat(tuple))):
+            raise _Refused
+        if func is _newobj:
+            if not all(args) or not all(map(is_, map(itemgetter(0), args), repeat(t))):
+                raise _Refused
+            self._add_get(t)
+            self.look([given[1:] for given in args], depth)
+            self.parts.append(NEWOBJ + MEMOIZE)
+        elif func.__name__ in ("__newobj__", "__newobj_ex__"):  # stock goes by the name of the function
+            raise _Refused
+        else:
+            self._add_get(func)
+            self.look([*args], depth)
+            self.parts.append(REDUCE + MEMOIZE)
+        self._add_memoized(objs)
+        if any(chain.from_iterable(map(_is_given, more[1:]))):  # items, pairs, or a function that sets the state
+            raise _Refused
+        if more and any(_is_given(more[0])):
+            if not all(_is_given(more[0])):
+                raise _Refused
+            self.look([*more[0]], depth)
+            self.parts.append(BUILD)
 
     def encode(self) -> bytes:
         """Return what is written of all that was looked at, and memoize it."""
@@ -326,6 +384,10 @@ class _Rows:
             if not may_repeat and any(gets[i::width]):
                 raise _Refused
         return gets
+
+
+def _is_given(values: Iterable[Any]) -> Iterable[bool]:
+    return map(is_not, values, repeat(None))
 
 
 def _get(i: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import io
 import os
 import pickle
@@ -52,7 +53,10 @@ def dumped(cls: Any, obj: Any, protocol: int) -> Any:
 
 def check_object(obj: Any, protocols: tuple[int, ...] = (2, 4, 5)) -> None:
     for protocol in protocols:
-        expected, got = dumped(Stock, obj, protocol), dumped(Pure, obj, protocol)
+        tables.WithState.asked = 0
+        expected = dumped(Stock, obj, protocol)
+        tables.WithState.asked = 0
+        got = dumped(Pure, obj, protocol)
         if expected != got:
             check(ORACLE, OURS, lambda run: run.pickler.dump(obj), protocols=(protocol,))  # says where
         assert expected == got
@@ -104,6 +108,95 @@ def test_column(name: str) -> None:
             check_object(frozenset(values), protocols)
 
 
+@pytest.mark.parametrize("name", tables.INSTANCES)
+def test_instances(name: str) -> None:
+    """Each kind of instance, alone and in rows; what is somebody's code runs just as often as in stock."""
+    make = tables.INSTANCES[name]
+    for n in (7, 8, 30, 1001):
+        for value in (lambda i: i, lambda i: f"{i}", lambda i: [i], lambda i: None, lambda i: "the same"):
+            objs = [make(value(i), i) for i in range(n)]
+            for obj in (
+                objs,
+                [(x, i) for i, x in enumerate(objs)],
+                {i: {"x": x} for i, x in enumerate(objs)},
+                [objs, objs],
+            ):
+                check_object(obj, (2, 4, 5) if n == 30 else (4,))
+
+
+def test_entries_for_instances() -> None:
+    """A dispatch entry, or one in a dispatch_table, of the class or of copyreg, is asked about each instance."""
+    rows = [tables.Record(f"{i}", i) for i in range(30)]
+
+    def dispatch(base: Any, run: Run) -> Any:
+        def save(pickler: Any, obj: Any) -> None:
+            run.record("save", obj)
+            pickler.save_reduce(list, (), obj=obj)
+
+        return type("P", (base,), {"dispatch": {**base.dispatch, tables.Record: save}})
+
+    def table_of_class(base: Any, run: Run) -> Any:
+        def reduce(obj: Any) -> Any:
+            run.record("reduce", obj)
+            return list, ()
+
+        return type("P", (base,), {"dispatch_table": {tables.Record: reduce}})
+
+    def override(base: Any, run: Run) -> Any:
+        def reducer_override(pickler: Any, obj: Any) -> Any:
+            run.record("reducer_override", obj)
+            return NotImplemented
+
+        return type("P", (base,), {"reducer_override": reducer_override})
+
+    for cls in (dispatch, table_of_class, override):
+        check(ORACLE, OURS, lambda run: run.pickler.dump(rows), protocols=(2, 4), cls=cls)
+
+    def of_instance(run: Run) -> None:
+        def reduce(obj: Any) -> Any:
+            run.record("reduce", obj)
+            return list, ()
+
+        run.pickler.dispatch_table = {tables.Record: reduce}
+        run.pickler.dump(rows)
+
+    check(ORACLE, OURS, of_instance, protocols=(2, 4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(copyreg.dispatch_table, tables.Record, lambda obj: (list, ()))
+        check_object(rows)
+
+
+def test_class_that_cannot_be_saved() -> None:
+    """The error is that of the first instance, and stock's."""
+
+    class Local:
+        def __init__(self) -> None:
+            self.a = 1
+
+    check(ORACLE, OURS, lambda run: run.pickler.dump([Local() for _ in range(30)]), protocols=(2, 4), fails=True)
+    check(ORACLE, OURS, lambda run: run.pickler.dump([1, *[Local() for _ in range(30)]]), protocols=(2, 4), fails=True)
+
+
+def test_class_that_changes() -> None:
+    """What a reduce in between does to a class holds for the instances after it."""
+
+    def steps(run: Run) -> None:
+        class_ = type("Changing", (), {"__module__": __name__, "__qualname__": "Changing"})
+        globals()["Changing"] = class_
+        rows: list[Any] = [class_() for _ in range(60)]
+        for i, row in enumerate(rows):
+            row.a = i
+
+        class Changer:
+            def __reduce__(self) -> Any:
+                class_.__getstate__ = lambda self: {"a": "changed"}
+                return list, ()
+
+        run.pickler.dump([rows[:30], Changer(), rows[30:]])
+
+    check(ORACLE, OURS, steps, protocols=(2, 4))
+
+
 ROWS: dict[str, Callable[[int], Any]] = {
     "ints": lambda i: i % 200,
     "one byte": lambda i: (None, True)[i % 2],
@@ -114,6 +207,8 @@ ROWS: dict[str, Callable[[int], Any]] = {
     "tuples": lambda i: (i, f"{i}", None),
     "dicts": lambda i: {"id": i, "text": f"{i}", "list": [i, i]},
     "lists": lambda i: [i] * (i % 5),
+    "records": lambda i: tables.Record(f"{i}", i),
+    "points": lambda i: tables.Point(f"{i}", i),
     "nested": lambda i: [(i, {"a": [f"{i}"]}), b"%d" % i],
 }
 
@@ -367,7 +462,7 @@ def test_type_that_lies() -> None:
 
 
 def encoded(columns: list[list[Any]], memo: Any = None, proto: int = 4) -> bytes | None:
-    return runs.encode(columns, {} if memo is None else memo, proto, CONTAINERS, True)
+    return runs.encode(columns, {} if memo is None else memo, proto, CONTAINERS, lambda t: None, True)
 
 
 def test_refused() -> None:

@@ -7,11 +7,19 @@ Not for: graphs of any shape (`strategies`), nor what aims at grafts (`grafts`).
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
 import random
+import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["ATOMS", "table"]
+__all__ = ["ATOMS", "INSTANCES", "WithState", "table"]
 
 Maker = Callable[[int], Any]
 
@@ -61,6 +69,123 @@ ATOMS: dict[str, Callable[[random.Random], Maker]] = {
 }
 
 
+class Plain:
+    """Has a `__dict__`, and defines nothing."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+@dataclasses.dataclass
+class Record:
+    name: str
+    value: Any
+    valid: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    __slots__ = ("name", "value")
+    name: str
+    value: Any
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a = a
+        if b is not None:
+            self.b = b
+
+
+class Both(Slotted):
+    """Has slots and a `__dict__`."""
+
+    def __init__(self, a: Any, b: Any, c: Any) -> None:
+        super().__init__(a, b)
+        if c is not None:
+            self.c = c
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+class Colour(enum.Enum):
+    RED = 1
+    GREEN = "green"
+
+
+class ListOfOnes(list):  # type: ignore[type-arg]
+    pass
+
+
+class WithState:
+    """Its state is what somebody's function says; how often it is asked is counted."""
+
+    asked = 0
+
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+    def __getstate__(self) -> Any:
+        WithState.asked += 1
+        return {"a": self.a, "asked": WithState.asked}
+
+
+class WithReduce:
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+    def __reduce_ex__(self, proto: Any) -> Any:
+        WithState.asked += 1
+        return WithReduce, (WithState.asked,)
+
+
+_ZONE = datetime.timezone(datetime.timedelta(hours=2), "two")
+_START = datetime.datetime(2026, 1, 1)
+
+#: Makers of instances, from the value of a column and the row.
+INSTANCES: dict[str, Callable[[Any, int], Any]] = {
+    "plain": lambda x, i: Plain(a=x, b=i),
+    "empty": lambda x, i: Plain(),
+    "some empty": lambda x, i: Plain(a=x) if i % 5 else Plain(),
+    "other attributes": lambda x, i: Plain(a=x) if i % 9 else Plain(b=x),
+    "a reduce of its own": lambda x, i: Plain(a=x) if i % 9 != 5 else Plain(__reduce_ex__=x, a=x),
+    "record": lambda x, i: Record(f"{i}", x),
+    "frozen": lambda x, i: Frozen(f"{i}", x),
+    "slotted": lambda x, i: Slotted(i, x),
+    "both": lambda x, i: Both(i, x, i if i % 20 else None),
+    "point": lambda x, i: Point(x, i),
+    "colour": lambda x, i: Colour.RED if i % 3 else Colour.GREEN,
+    "list": lambda x, i: ListOfOnes([1] * (i % 2)),
+    "state": lambda x, i: WithState(x),
+    "reduce": lambda x, i: WithReduce(x),
+    "datetime": lambda x, i: _START + datetime.timedelta(minutes=i),
+    "zone": lambda x, i: (_START + datetime.timedelta(minutes=i)).replace(tzinfo=_ZONE if i % 7 else None),
+    "date": lambda x, i: (_START + datetime.timedelta(days=i)).date(),
+    "timedelta": lambda x, i: datetime.timedelta(seconds=i),
+    "decimal": lambda x, i: decimal.Decimal(i) / 7,
+    "fraction": lambda x, i: fractions.Fraction(i, 7),
+    "uuid": lambda x, i: uuid.UUID(int=i),
+    "path": lambda x, i: pathlib.PurePosixPath("a", str(i)),
+    "complex": lambda x, i: complex(i, 1),
+    "range": lambda x, i: range(i),
+    "deque": lambda x, i: collections.deque([x]),
+    "ordered": lambda x, i: collections.OrderedDict(a=x),
+    "counter": lambda x, i: collections.Counter(a=i),
+    "defaultdict": lambda x, i: collections.defaultdict(list, a=[x]),
+    "class": lambda x, i: (Plain, Record, int)[i % 3],
+    "function": lambda x, i: (len, table)[i % 2],
+    "object": lambda x, i: object(),
+    "exception": lambda x, i: ValueError(x),
+    "bytearray": lambda x, i: bytearray(b"%d" % i),
+    "frozenset": lambda x, i: frozenset({i}),
+}
+
+
 def _choice(rng: random.Random, values: list[Any]) -> Maker:
     return lambda i: rng.choice(values)
 
@@ -99,7 +224,11 @@ def _odd(rng: random.Random, others: list[Any]) -> Any:
 
 def _shape(rng: random.Random, depth: int) -> Maker:
     """Return what makes the values of a column that may be nested."""
-    kind = rng.randrange(10) if depth else 0
+    kind = rng.randrange(12) if depth else 0
+    if kind > 9:
+        make = rng.choice(list(INSTANCES.values()))
+        attribute = _shape(rng, depth - 1)
+        return lambda i: make(attribute(i), i)
     if kind < 4:
         return rng.choice(list(ATOMS.values()))(rng)
     if kind == 4:
