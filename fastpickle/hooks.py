@@ -104,7 +104,7 @@ class Plan(dict[type, "Saver | None"]):
         save: the class's `save`, for where the plan is no longer in force.
         other: saves an object of any other type.
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
-        containers: which of list, dict and tuple are saved as stock does, so that they may be part of a run (`runs`).
+        containers: which of list, dict, tuple, set and frozenset are saved as stock does, and so may be part of a run.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         graft_rule: what the C pickler is to be asked where it takes over; None where it must not (`graft`).
         in_doubt: the empty plan that stands for this one from when code that is not ours runs until it is looked at.
@@ -423,7 +423,7 @@ def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         if proto:  # at protocol 0 there is no other shortcut than a graft
             new.update(found)
         new.graft_rule = new.in_doubt.graft_rule = _graft_rule(entries)
-        new.containers = frozenset(t for t in (list, dict, tuple) if new.get(t) is savers[t][1])
+        new.containers = frozenset(t for t in (list, dict, tuple, set, frozenset) if new.get(t) is savers[t][1])
         new.save_list = new.get(list) or new.other
         new.save_dict = new.get(dict) or new.other
         new.save_tuple = new.get(tuple) or new.other

@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from operator import length_hint
-from types import BuiltinMethodType, NoneType
+from types import BuiltinMethodType
 from typing import Any
 
 from . import graft, hooks
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
-from .cpickler import METACLASS_IDS, reducer
 from .graft import FEWEST
 from .hooks import Plan, Write, doubt, holds, outside, settled
 from .opcodes import (
@@ -42,7 +41,7 @@ from .opcodes import (
     pack_long_binget,
     pack_long_binput,
 )
-from .runs import encode, forget
+from .parts import SHORTEST_RUN, parts
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -179,88 +178,6 @@ def save_rest(pickler: Any, plan: Plan, objs: Iterator[Any], write: Write) -> Wr
     return write
 
 
-def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterator[Iterator[Any]]:
-    """Write items of a container that are of one shape, as runs, and yield iterators of those in between.
-
-    What is yielded is for `save_all`.  It is not called from here, since it would be a Python frame deeper then.
-
-    Args:
-        pickler: the pickler.
-        plan: the plan with which the container was begun; once it holds no more, all the rest is yielded.
-        batch: a list or tuple of items, or of keys and values in turn.
-        unsaved: its iterator, which is left just past the last item that was tried.
-        width: 2 for keys and values in turn.
-    """
-    n = len(batch)
-    if plan.proto < 2 or not holds(pickler, plan):
-        yield unsaved
-        return
-    done = 0
-    per_row = 1
-    first = batch[width - 1]
-    t = type(first)
-    if t is str or t is bytes:  # `encode` should not be tried on more than goes into a frame
-        per_row = max([len(x) for x in batch[width - 1 : 16 * width : width] if type(x) is t]) + 3
-    memo = pickler.memo
-    framer = pickler.framer
-    frame = framer.current_frame
-    write = framer.file_write if frame is None else frame.write
-    target = framer._FRAME_SIZE_TARGET
-    dump = pickler._fastpickle_dump
-    is_usual = dump.is_usual
-    reducers = dump.reducers
-
-    def reducer_of(t: type) -> Any:
-        if id(type(t)) not in METACLASS_IDS or plan.proto < 4 or len(plan.containers) < 3:
-            return None
-        if t not in reducers:
-            reducers[t] = reducer(pickler, plan, t)
-        return reducers[t]
-
-    rows = 0 if t in _NARROW else 1  # to be saved one by one: a container teaches the memo its keys, and how long it is
-    while done < n:
-        if rows:
-            before = 0 if frame is None else frame.tell()
-            yield islice(unsaved, rows * width)
-            done = n - length_hint(unsaved)
-            if not holds(pickler, plan):
-                break
-            is_usual = dump.is_usual
-            frame = framer.current_frame
-            if frame is not None:
-                write = frame.write
-                per_row = max(per_row, (frame.tell() - before) // rows)
-        room = target if frame is None else target - frame.tell()
-        left = (n - done) // width
-        size = min(left, room // per_row)
-        if size < _SHORTEST_RUN:
-            if left < _SHORTEST_RUN or per_row * _SHORTEST_RUN > target:
-                break
-            rows = max(1, size)  # up to the end of the frame
-            continue
-        rows = 0
-        end = done + size * width
-        before = len(memo)
-        columns = [batch[done + i : end : width] for i in range(width)]
-        data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual)
-        if data is None:
-            break
-        if len(data) > room:
-            forget(memo, before)
-        else:
-            write(data)
-            unsaved.__setstate__(end)
-            done = end
-        per_row = len(data) // size + 1
-    yield unsaved
-
-
-#: Fewer items are saved one by one.
-_SHORTEST_RUN = 8
-#: What is not longer in a run's first row than in the others, and has no keys.
-_NARROW = frozenset((NoneType, bool, int, float, str, bytes))
-
-
 def commit_frame(pickler: Any, framer: Any) -> Plan:
     """Write the full frame to the file, whose write() may be anybody's code; return the plan in force after it."""
     framer.commit_frame()
@@ -311,7 +228,7 @@ def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
         batch = obj[:]  # a snapshot, as stock takes one of each batch
         unsaved = iter(batch)
         try:
-            for part in (unsaved,) if n < _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved):
+            for part in (unsaved,) if n < SHORTEST_RUN else parts(pickler, plan, batch, unsaved):
                 write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             note(exc, obj, "item", n - length_hint(unsaved) - 1)
@@ -343,7 +260,7 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
             write(MARK)
         unsaved = iter(batch)
         try:
-            for part in (unsaved,) if n < _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved):
+            for part in (unsaved,) if n < SHORTEST_RUN else parts(pickler, plan, batch, unsaved):
                 write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             note(exc, obj, "item", start + n - length_hint(unsaved) - 1)
@@ -374,7 +291,7 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
         batch = [*chain.from_iterable(obj.items())]
         unsaved = iter(batch)
         try:
-            for part in (unsaved,) if n < 2 * _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved, 2):
+            for part in (unsaved,) if n < 2 * SHORTEST_RUN else parts(pickler, plan, batch, unsaved, 2):
                 write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             _note_item(exc, obj, batch, unsaved)
@@ -410,7 +327,7 @@ def set_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write:
             write(MARK)
         unsaved = iter(batch)
         try:
-            for part in (unsaved,) if n < 2 * _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved, 2):
+            for part in (unsaved,) if n < 2 * SHORTEST_RUN else parts(pickler, plan, batch, unsaved, 2):
                 write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             _note_item(exc, obj, batch, unsaved)
@@ -443,7 +360,7 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
         write(MARK)
     unsaved = iter(obj)
     try:
-        for part in (unsaved,) if n < _SHORTEST_RUN else _parts(pickler, plan, obj, unsaved):
+        for part in (unsaved,) if n < SHORTEST_RUN else parts(pickler, plan, obj, unsaved):
             write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
     except BaseException as exc:
         note(exc, obj, "item", n - length_hint(unsaved) - 1)
@@ -490,7 +407,7 @@ def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
         write(MARK)
         try:
             unsaved = iter(batch)
-            for part in (unsaved,) if len(batch) < _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved):
+            for part in (unsaved,) if len(batch) < SHORTEST_RUN else parts(pickler, plan, batch, unsaved):
                 write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
         except BaseException as exc:
             note(exc, obj, "element")
@@ -512,7 +429,7 @@ def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write)
     batch = [*obj]
     try:
         unsaved = iter(batch)
-        for part in (unsaved,) if len(batch) < _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved):
+        for part in (unsaved,) if len(batch) < SHORTEST_RUN else parts(pickler, plan, batch, unsaved):
             write = save_all(pickler, plan, part) if holds(pickler, plan) else save_rest(pickler, plan, part, write)
     except BaseException as exc:
         note(exc, obj, "element")

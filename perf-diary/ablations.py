@@ -58,7 +58,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "fastpickle"
 Edit = tuple[str, str, str]
 """Module, the text to find, and the text to put there; of several lines at any depth of indentation."""
 
-NO_RUNS: tuple[Edit, ...] = (("plain", "_SHORTEST_RUN = 8", "_SHORTEST_RUN = 1 << 40"),)
+NO_RUNS: tuple[Edit, ...] = (("parts", "SHORTEST_RUN: Final = 8", "SHORTEST_RUN: Final = 1 << 40"),)
 """Nothing is encoded column by column (``runs``)."""
 
 DEEP = ("deep_list",)
@@ -339,7 +339,7 @@ def save_dict("""
     return (
         (
             "plain",
-            "for part in (unsaved,) if n < 2 * _SHORTEST_RUN else _parts(pickler, plan, batch, unsaved, 2):",
+            "for part in (unsaved,) if n < 2 * SHORTEST_RUN else parts(pickler, plan, batch, unsaved, 2):",
             "for part in [iter(pair) for pair in obj.items()]:",
         ),
         (

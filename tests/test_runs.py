@@ -16,11 +16,11 @@ from oracle import tables
 from oracle.compare import Implementation, PythonFile, Run, check, describe
 
 import fastpickle
-from fastpickle import plain, runs
+from fastpickle import parts, runs
 from fastpickle._stdlib import FRAMES_ARE_BYTESIO
 
 Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
-CONTAINERS = frozenset((list, dict, tuple))
+CONTAINERS = frozenset((list, dict, tuple, set, frozenset))
 SEEDS = 40
 BLOCK = 6
 
@@ -468,8 +468,8 @@ def encoded(columns: list[list[Any]], memo: Any = None, proto: int = 4) -> bytes
 def test_refused() -> None:
     """What has no common shape is refused, and leaves the memo as it was."""
     for column in (
-        [1, 2, object()], [object()] * 3, [[1], (1,)], [(1,), (1, 2)], [{"a": 1}, {"b": 1}], [[object()], [1]],
-        [[1], [[2]]], [("a", [1]), ("b", {})], [["a"], [["b"]]], [[["c", 1], ["d", object()]]],
+        [1, 2, object()], [object()] * 3, [[1], (1,)], [(1,), (1, 2)], [{"a": 1}, {"b": []}], [[object()], [1]],
+        [[1], [[2]]], [("a", [1]), ("b", {})], [["a"], [["b"]]], [[["c", 1], ["d", object()]]], [["a"], ["b", [1]]],
     ):  # fmt: skip
         memo: dict[int, Any] = {1: (0, "before")}
         assert encoded([column], memo) is None
@@ -502,7 +502,7 @@ def test_large_rows_are_not_held() -> None:
 
     rows = [["".join([chr(65 + i % 20)] * 5000)] for i in range(500)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain, "encode", watch)
+        patch.setattr(parts, "encode", watch)
         Pure(io.BytesIO(), 4).dump(rows)
     if FRAMES_ARE_BYTESIO:
         assert sizes

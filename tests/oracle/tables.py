@@ -222,6 +222,11 @@ def _odd(rng: random.Random, others: list[Any]) -> Any:
     return rng.choice((None, True, 1, 1 << 40, 2.5, "odd", b"odd", frozenset({1}), {1, 2}, 1j, range(3), int))
 
 
+def _dict_of(values: list[Any]) -> dict[Any, Any]:
+    """Return a dict with keys that are new, or known from elsewhere, and one that may be missing."""
+    return {(f"k{k}", "key", k)[k % 3] if k % 6 != 1 else "name": x for k, x in enumerate(values)}
+
+
 def _shape(rng: random.Random, depth: int) -> Maker:
     """Return what makes the values of a column that may be nested."""
     kind = rng.randrange(12) if depth else 0
@@ -234,7 +239,16 @@ def _shape(rng: random.Random, depth: int) -> Maker:
     if kind == 4:
         item = _shape(rng, depth - 1)
         longest = rng.choice((1, 3, 9, 70))
-        return lambda i: [item(i) for _ in range(rng.randrange(longest + 1))]
+        group = rng.choice((list, list, _dict_of, set, frozenset))
+
+        def some(i: int) -> Any:
+            values = [item(i * longest + k) for k in range(rng.randrange(longest + 1))]
+            try:
+                return group(values)
+            except TypeError:  # they have no hash
+                return values
+
+        return some
     n = rng.choice((0, 1, 1, 2, 2, 3, 4, 5, 8, 65))
     items = [_shape(rng, depth - 1) for _ in range(min(n, 6))] * (1 if n <= 6 else n)
     items = items[:n]

@@ -1,0 +1,317 @@
+"""Columns: what is written of many atoms, bulk by bulk: the innermost part of a run (`runs`).
+
+    write_ints(objs) ...       one piece for each object, to stand in rows with those of other columns
+    join_ints(objs) ...        all of them at once, which is sooner where they are all there is
+    encode_atoms(objs, memo)   atoms of several types, one by one
+
+Not for: deciding what is new to the memo, but for `encode_atoms`.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Callable
+from itertools import repeat
+from operator import add
+from struct import Struct
+from typing import Any, Final
+
+from ._stdlib import BATCHSIZE
+from .opcodes import (
+    BINGET,
+    BININT1,
+    SHORT_BINBYTES,
+    SHORT_BINUNICODE,
+    pack_binbytes,
+    pack_binfloat,
+    pack_binint,
+    pack_binint2,
+    pack_binunicode,
+    pack_long,
+    pack_long_binget,
+)
+
+# fmt: off
+from pickle import (  # isort: skip
+    BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, LONG_BINGET, MEMOIZE, NEWFALSE, NEWTRUE, NONE,
+)
+# fmt: on
+
+__all__ = [
+    "Column",
+    "Memo",
+    "Pieces",
+    "Refused",
+    "Writer",
+    "encode_atoms",
+    "join_floats",
+    "join_ints",
+    "join_strs",
+    "pack_get",
+    "write_atoms",
+    "write_bools",
+    "write_bytes",
+    "write_floats",
+    "write_int",
+    "write_ints",
+    "write_strs",
+]
+
+Memo = dict[int, tuple[int, Any]]
+Pieces = list[bytes]
+#: A column of what is written: one piece for each row, or the piece that all rows have.
+Column = Pieces | bytes
+#: Gives the columns of some objects; with the GETs of those that are in the memo, None where an object is new.
+Writer = Callable[[list[Any], "list[bytes | None] | None"], list[Column]]
+
+
+class Refused(Exception):
+    """The objects are not of one shape."""
+
+
+def pack_get(i: int) -> bytes:
+    if i < 0:
+        raise Refused  # a memo that is not memoize()'s: stock raises here
+    return BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i)
+
+
+_NEWBOOLS: Final = (NEWFALSE, NEWTRUE)
+
+
+def write_ints(objs: list[int], gets: Any) -> list[Column]:
+    return [_ints(objs)]
+
+
+def _ints(objs: list[int]) -> Pieces:
+    least = min(objs)
+    most = max(objs)
+    if least >= 0 and most <= 255:
+        return [*map(BININT1.__getitem__, objs)]
+    if least >= 0 and most <= 0xFFFF and _have_table(len(objs)):
+        return [*map(_of_two_bytes.__getitem__, objs)]
+    if most > 0x7FFFFFFF or least < -0x80000000:
+        return [pack_long(x) if x < -0x80000000 or x > 0x7FFFFFFF else write_int(x) for x in objs]
+    if least > 0xFFFF or most < 0:
+        return [*map(pack_binint, repeat(BININT), objs)]
+    return [  # in the order that takes the fewest comparisons for numbers of which most are large
+        pack_binint(BININT, x) if x > 0xFFFF or x < 0 else pack_binint2(BININT2, x) if x > 255 else BININT1[x]
+        for x in objs
+    ]
+
+
+def write_int(x: int) -> bytes:
+    if 0 <= x <= 255:
+        return BININT1[x]
+    return pack_binint2(BININT2, x) if 0 <= x <= 0xFFFF else pack_binint(BININT, x)
+
+
+#: The opcodes of the ints of up to two bytes, once there is a use for them; to make them takes 3 MB and 5 ms.
+_of_two_bytes: list[bytes] = []
+_wanted = 0
+
+
+def _have_table(n: int) -> bool:
+    """Tell whether `_of_two_bytes` is there, of which `n` are wanted; from 20,000 on it is."""
+    global _wanted
+    if not _of_two_bytes:
+        _wanted += n
+        if _wanted >= 20_000:
+            _of_two_bytes[:] = [*BININT1, *map(pack_binint2, repeat(BININT2), range(256, 0x10000))]
+    return bool(_of_two_bytes)
+
+
+def write_floats(objs: list[float], gets: Any) -> list[Column]:
+    return [[*map(pack_binfloat, repeat(BINFLOAT), objs)]]
+
+
+def write_bools(objs: list[bool], gets: Any) -> list[Column]:
+    return [[*map(_NEWBOOLS.__getitem__, objs)]]
+
+
+def write_atoms(objs: list[Any], gets: list[bytes | None] | None) -> list[Column]:
+    pieces: Pieces = []
+    write = pieces.append
+    for x, get in zip(objs, repeat(None) if gets is None else gets):  # noqa: B905  # repeat() has no end
+        t = type(x)
+        if get is not None:
+            write(get)
+        elif t is str:
+            try:
+                encoded = x.encode()
+            except UnicodeEncodeError:
+                encoded = x.encode("utf-8", "surrogatepass")
+            n = len(encoded)
+            write((SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded + MEMOIZE)
+        elif t is int:
+            if 0 <= x <= 255:
+                write(BININT1[x])
+            elif 0 <= x <= 0xFFFF:
+                write(pack_binint2(BININT2, x))
+            elif -0x80000000 <= x <= 0x7FFFFFFF:
+                write(pack_binint(BININT, x))
+            else:
+                write(pack_long(x))
+        elif x is None:
+            write(NONE)
+        elif t is float:
+            write(pack_binfloat(BINFLOAT, x))
+        elif t is bytes:
+            n = len(x)
+            write((SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + x + MEMOIZE)
+        else:
+            write(NEWTRUE if x else NEWFALSE)
+    return [pieces]
+
+
+def encode_atoms(objs: list[Any], memo: Memo) -> bytes:
+    """Encode atoms of several types in their order, and memoize them."""
+    pieces: Pieces = []
+    write = pieces.append
+    for x in objs:
+        t = type(x)
+        if t is str:
+            key = id(x)
+            if key in memo:
+                write(pack_get(memo[key][0]))
+                continue
+            try:
+                encoded = x.encode()
+            except UnicodeEncodeError:
+                encoded = x.encode("utf-8", "surrogatepass")
+            n = len(encoded)
+            write((SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded + MEMOIZE)
+            memo[key] = len(memo), x
+        elif t is int:
+            if 0 <= x <= 255:
+                write(BININT1[x])
+            elif 0 <= x <= 0xFFFF:
+                write(pack_binint2(BININT2, x))
+            elif -0x80000000 <= x <= 0x7FFFFFFF:
+                write(pack_binint(BININT, x))
+            else:
+                write(pack_long(x))
+        elif x is None:
+            write(NONE)
+        elif t is float:
+            write(pack_binfloat(BINFLOAT, x))
+        elif t is bool:
+            write(NEWTRUE if x else NEWFALSE)
+        elif t is bytes:
+            key = id(x)
+            if key in memo:
+                write(pack_get(memo[key][0]))
+                continue
+            n = len(x)
+            write((SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + x + MEMOIZE)
+            memo[key] = len(memo), x
+        else:
+            raise Refused
+    return b"".join(pieces)
+
+
+def _encoded(objs: list[str]) -> list[bytes]:
+    try:
+        return [*map(str.encode, objs)]
+    except UnicodeEncodeError:
+        return [x.encode("utf-8", "surrogatepass") for x in objs]
+
+
+def write_strs(objs: list[str], gets: list[bytes | None] | None) -> list[Column]:
+    if gets is None:
+        return _with_lengths(_encoded(objs), SHORT_BINUNICODE, pack_binunicode, BINUNICODE)
+    new = [x for x, get in zip(objs, gets, strict=True) if get is None]
+    return _among_gets(gets, write_strs(new, None) if new else [])
+
+
+def write_bytes(objs: list[bytes], gets: list[bytes | None] | None) -> list[Column]:
+    if gets is None:
+        return _with_lengths(objs, SHORT_BINBYTES, pack_binbytes, BINBYTES)
+    new = [x for x, get in zip(objs, gets, strict=True) if get is None]
+    return _among_gets(gets, write_bytes(new, None) if new else [])
+
+
+def _with_lengths(
+    encoded: list[bytes], short: tuple[bytes, ...], pack: Callable[..., bytes], opcode: bytes
+) -> list[Column]:
+    try:
+        pieces = [*map(add, map(short.__getitem__, map(len, encoded)), encoded)]
+    except IndexError:  # one is longer
+        return [[short[n] if n <= 255 else pack(opcode, n) for n in map(len, encoded)], encoded, MEMOIZE]
+    return [pieces, MEMOIZE]
+
+
+def _among_gets(gets: list[bytes | None], new: list[Any]) -> list[Column]:
+    """Put what is new into its places among the GETs."""
+    if not new:
+        return [[*filter(None, gets)]]
+    pieces = map(b"".join, zip(*[repeat(c) if type(c) is bytes else c for c in new]))  # noqa: B905  # no end of repeat()
+    return [[next(pieces) if get is None else get for get in gets]]
+
+
+def join_strs(objs: list[str]) -> bytes | None:
+    """Return what `write_strs` gives for new ones, joined; None if it is not known how, sooner."""
+    if not "".join(objs).isascii():
+        return None
+    try:  # one encode() for all of them, the opcodes among them: in Latin-1 a character is a byte
+        texts = map(add, map(_LATIN_1.__getitem__, map(len, objs)), objs)
+        return b"\x8c" + "\x94\x8c".join(texts).encode("latin-1") + MEMOIZE
+    except IndexError:  # one is longer
+        return None
+
+
+_LATIN_1: Final = (*map(chr, range(256)),)
+
+
+def join_floats(objs: list[float]) -> bytes:
+    n = len(objs)
+    if n == BATCHSIZE:
+        return _with_opcodes(BINFLOAT, _pack_floats(*objs), 8)
+    packed = array("d", objs)
+    if sys.byteorder == "little":
+        packed.byteswap()
+    return _strided(BINFLOAT, packed.tobytes(), 8, n)
+
+
+def join_ints(objs: list[int]) -> bytes:
+    least = min(objs)
+    most = max(objs)
+    n = len(objs)
+    if least >= 0 and most <= 255:
+        return _strided(b"K", bytes(objs), 1, n)
+    if least > 255 and most <= 0xFFFF:
+        if n == BATCHSIZE:
+            return _with_opcodes(BININT2, _pack_two_bytes(*objs), 2)
+        packed = array("H", objs)
+        opcode = BININT2
+    elif (least > 0xFFFF or most < 0) and least >= -0x80000000 and most <= 0x7FFFFFFF:
+        if n == BATCHSIZE:
+            return _with_opcodes(BININT, _pack_four_bytes(*objs), 4)
+        packed = array("i", objs)
+        opcode = BININT
+    else:
+        return b"".join(_ints(objs))
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return _strided(opcode, packed.tobytes(), packed.itemsize, n)
+
+
+def _strided(opcode: bytes, packed: bytes, size: int, n: int) -> bytes:
+    """Put an opcode before each `size` bytes."""
+    data = bytearray(opcode) * ((size + 1) * n)
+    for i in range(size):
+        data[i + 1 :: size + 1] = packed[i::size]
+    return bytes(data)
+
+
+# A full batch is packed with room for its opcodes.  A Struct is worth it only if it is used again: to make it takes as
+# long as what is above, and then it packs in half that time.
+_pack_floats: Final = Struct(">" + BATCHSIZE * "xd").pack
+_pack_two_bytes: Final = Struct("<" + BATCHSIZE * "xH").pack
+_pack_four_bytes: Final = Struct("<" + BATCHSIZE * "xi").pack
+
+
+def _with_opcodes(opcode: bytes, packed: bytes, size: int) -> bytes:
+    data = bytearray(packed)
+    data[:: size + 1] = opcode * BATCHSIZE
+    return bytes(data)

@@ -1,0 +1,104 @@
+"""Parts: which items of a container are written in runs, and which are left to the loop.
+
+    parts(batch) --+-- as many rows of one shape as go into the frame --> runs.encode(), written here
+                   +-- the first row, those at the end of a frame, what has no shape --> yielded, for plain.save_all()
+
+A run does not reach beyond its frame: stock begins another one before the first object for which there is no room.
+
+Not for: what is of one shape, nor how it is written (`runs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from operator import length_hint
+from types import NoneType
+from typing import Any, Final
+
+from .cpickler import METACLASS_IDS, reducer
+from .hooks import Plan, holds
+from .runs import encode, forget
+
+__all__ = ["SHORTEST_RUN", "parts"]
+
+#: Fewer items are saved one by one.
+SHORTEST_RUN: Final = 8
+#: What is not longer in a run's first row than in the others, and has no keys.
+_NARROW: Final = frozenset((NoneType, bool, int, float, str, bytes))
+
+
+def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterator[Iterator[Any]]:
+    """Write items of a container that are of one shape, as runs, and yield iterators of those in between.
+
+    What is yielded is for `save_all`.  It is not called from here, since it would be a Python frame deeper then.
+
+    Args:
+        pickler: the pickler.
+        plan: the plan with which the container was begun; once it holds no more, all the rest is yielded.
+        batch: a list or tuple of items, or of keys and values in turn.
+        unsaved: its iterator, which is left just past the last item that was tried.
+        width: 2 for keys and values in turn.
+    """
+    n = len(batch)
+    if plan.proto < 2 or not holds(pickler, plan):
+        yield unsaved
+        return
+    done = 0
+    per_row = 1
+    first = batch[width - 1]
+    t = type(first)
+    if t is str or t is bytes:  # `encode` should not be tried on more than goes into a frame
+        per_row = max([len(x) for x in batch[width - 1 : 16 * width : width] if type(x) is t]) + 3
+    memo = pickler.memo
+    framer = pickler.framer
+    frame = framer.current_frame
+    write = framer.file_write if frame is None else frame.write
+    target = framer._FRAME_SIZE_TARGET
+    dump = pickler._fastpickle_dump
+    is_usual = dump.is_usual
+    reducers = dump.reducers
+
+    def reducer_of(t: type) -> Any:
+        if id(type(t)) not in METACLASS_IDS or plan.proto < 4 or len(plan.containers) < 5:
+            return None
+        if t not in reducers:
+            reducers[t] = reducer(pickler, plan, t)
+        return reducers[t]
+
+    rows = 0 if t in _NARROW else 1  # to be saved one by one: a container teaches the memo its keys, and how long it is
+    while done < n:
+        if rows:
+            before = 0 if frame is None else frame.tell()
+            yield islice(unsaved, rows * width)
+            done = n - length_hint(unsaved)
+            if not holds(pickler, plan):
+                break
+            is_usual = dump.is_usual
+            frame = framer.current_frame
+            if frame is not None:
+                write = frame.write
+                per_row = max(per_row, (frame.tell() - before) // rows)
+        room = target if frame is None else target - frame.tell()
+        left = (n - done) // width
+        size = min(left, room // per_row)
+        if size < SHORTEST_RUN:
+            if left < SHORTEST_RUN or per_row * SHORTEST_RUN > target:
+                break
+            rows = max(1, size)  # up to the end of the frame
+            continue
+        rows = 0
+        end = done + size * width
+        before = len(memo)
+        columns = [batch[done + i : end : width] for i in range(width)]
+        data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual)
+        if data is None:
+            break
+        if len(data) > room:
+            forget(memo, before)
+        else:
+            write(data)
+            unsaved.__setstate__(end)
+            done = end
+        per_row = len(data) // size + 1
+    yield unsaved
