@@ -1,8 +1,9 @@
-"""Columns: what is written of many atoms, bulk by bulk: the innermost part of a run (`runs`).
+"""Columns: what is written of many objects of one kind at once: the innermost part of a run (`runs`).
 
     write_ints(objs) ...       one piece for each object, to stand in rows with those of other columns
     join_ints(objs) ...        all of them at once, which is sooner where they are all there is
     encode_atoms(objs, memo)   atoms of several types, one by one
+    write_groups(...)          containers, given what is written of their items
 
 Not for: deciding what is new to the memo, but for `encode_atoms`.
 """
@@ -12,9 +13,10 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Callable
-from itertools import repeat
+from itertools import islice, repeat
 from operator import add
 from struct import Struct
+from types import NoneType
 from typing import Any, Final
 
 from ._stdlib import BATCHSIZE
@@ -34,7 +36,8 @@ from .opcodes import (
 
 # fmt: off
 from pickle import (  # isort: skip
-    BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, LONG_BINGET, MEMOIZE, NEWFALSE, NEWTRUE, NONE,
+    ADDITEMS, APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_DICT, EMPTY_LIST, EMPTY_SET,
+    FROZENSET, LONG_BINGET, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, SETITEM, SETITEMS,
 )
 # fmt: on
 
@@ -53,6 +56,7 @@ __all__ = [
     "write_bools",
     "write_bytes",
     "write_floats",
+    "write_groups",
     "write_int",
     "write_ints",
     "write_strs",
@@ -315,3 +319,32 @@ def _with_opcodes(opcode: bytes, packed: bytes, size: int) -> bytes:
     data = bytearray(packed)
     data[:: size + 1] = opcode * BATCHSIZE
     return bytes(data)
+
+
+def write_groups(t: type, pieces: Pieces, sizes: list[int]) -> Pieces:
+    """Return what is written of containers, each with the next pieces as its items.
+
+    Args:
+        t: their type; NoneType for what is no container: one piece, or None.
+        pieces: all items, one container's after the other's.
+        sizes: how many items each has, at most as many as go into one batch.
+    """
+    rest = iter(pieces)
+    if t is NoneType:
+        return [next(rest) if n else NONE for n in sizes]
+    if t is frozenset:
+        return [MARK + b"".join(islice(rest, n)) + FROZENSET + MEMOIZE for n in sizes]
+    empty, one, many = _OPCODES[t]
+    marked = empty + MARK
+    if t is set:  # which has no opcode for one item
+        return [marked + b"".join(islice(rest, n)) + many if n else empty for n in sizes]
+    return [
+        marked + b"".join(islice(rest, n)) + many if n > 1 else empty + next(rest) + one if n else empty for n in sizes
+    ]
+
+
+_OPCODES: Final[dict[type, tuple[bytes, bytes, bytes]]] = {
+    list: (EMPTY_LIST + MEMOIZE, APPEND, APPENDS),
+    dict: (EMPTY_DICT + MEMOIZE, SETITEM, SETITEMS),
+    set: (EMPTY_SET + MEMOIZE, b"", ADDITEMS),
+}

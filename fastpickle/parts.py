@@ -24,8 +24,14 @@ __all__ = ["SHORTEST_RUN", "parts"]
 
 #: Fewer items are saved one by one.
 SHORTEST_RUN: Final = 8
-#: What is not longer in a run's first row than in the others, and has no keys.
-_NARROW: Final = frozenset((NoneType, bool, int, float, str, bytes))
+#: What is not longer in a run's first row than in the others, and has no keys; by id: a type's hash may be anybody's.
+_NARROW: Final = frozenset(map(id, (NoneType, bool, int, float, str, bytes)))
+#: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
+_SHORT_RUN: Final = 8 * SHORTEST_RUN
+#: From so many bytes on it takes longer to copy a text into a run than to write it.
+_LONG_TEXT: Final = 256
+#: A longer row has long texts, or many items to be written in runs of their own.
+_LONG_ROW: Final = 2048
 
 
 def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterator[Iterator[Any]]:
@@ -50,6 +56,9 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
     t = type(first)
     if t is str or t is bytes:  # `encode` should not be tried on more than goes into a frame
         per_row = max([len(x) for x in batch[width - 1 : 16 * width : width] if type(x) is t]) + 3
+        if per_row > _LONG_TEXT:
+            yield unsaved
+            return
     memo = pickler.memo
     framer = pickler.framer
     frame = framer.current_frame
@@ -66,7 +75,11 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
             reducers[t] = reducer(pickler, plan, t)
         return reducers[t]
 
-    rows = 0 if t in _NARROW else 1  # to be saved one by one: a container teaches the memo its keys, and how long it is
+    most = n
+    refused = False
+    rows = (
+        0 if id(t) in _NARROW else 1
+    )  # to be saved one by one: a container teaches the memo its keys, and how long it is
     while done < n:
         if rows:
             before = 0 if frame is None else frame.tell()
@@ -81,9 +94,9 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
                 per_row = max(per_row, (frame.tell() - before) // rows)
         room = target if frame is None else target - frame.tell()
         left = (n - done) // width
-        size = min(left, room // per_row)
+        size = min(left, most, room // per_row) if per_row <= _LONG_ROW else 0
         if size < SHORTEST_RUN:
-            if left < SHORTEST_RUN or per_row * SHORTEST_RUN > target:
+            if min(left, most) < SHORTEST_RUN or per_row > _LONG_ROW:
                 break
             rows = max(1, size)  # up to the end of the frame
             continue
@@ -93,7 +106,15 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
         columns = [batch[done + i : end : width] for i in range(width)]
         data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual)
         if data is None:
-            break
+            if size >= _SHORT_RUN:
+                most = size // 8
+            elif refused:
+                break
+            else:
+                refused = True
+                rows = size
+            continue
+        refused = False
         if len(data) > room:
             forget(memo, before)
         else:
@@ -101,4 +122,5 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
             unsaved.__setstate__(end)
             done = end
         per_row = len(data) // size + 1
-    yield unsaved
+    if done < n:
+        yield unsaved

@@ -29,13 +29,13 @@ from .opcodes import pack_long
 
 # fmt: off
 from pickle import (  # isort: skip
-    ADDITEMS, APPEND, APPENDS, BUILD, EMPTY_DICT, EMPTY_LIST,
-    EMPTY_SET, EMPTY_TUPLE, FROZENSET, MARK, MEMOIZE, NEWOBJ, NONE, REDUCE, SETITEM,
+    APPEND, APPENDS, BUILD, EMPTY_DICT, EMPTY_LIST,
+    EMPTY_TUPLE, MARK, MEMOIZE, NEWOBJ, NONE, REDUCE, SETITEM,
     SETITEMS, TUPLE, TUPLE1, TUPLE2, TUPLE3,
 )
 from .columns import (  # isort: skip
     Column, Memo, Pieces, Refused, Writer, encode_atoms, join_floats, join_ints, join_strs, pack_get, write_atoms,
-    write_bools, write_bytes, write_floats, write_int, write_ints, write_strs,
+    write_bools, write_bytes, write_floats, write_groups, write_int, write_ints, write_strs,
 )
 # fmt: on
 
@@ -133,7 +133,7 @@ class _Rows:
         if id(objs[0]) in self.memo and self._are_fetched(objs):
             pass
         elif not all(map(is_, map(type, objs), repeat(t))):
-            self._look_at_atoms(objs)
+            self._look_at_several_types(objs, depth)
         elif t is str:
             self._add_texts(objs, write_strs)
         elif t is int:
@@ -147,7 +147,7 @@ class _Rows:
             self.parts.append(NONE)
         elif t is bytes:
             self._add_texts(objs, write_bytes)
-        elif not depth or (t in _CONTAINERS and t not in self.containers):
+        elif not depth or (id(t) in _CONTAINER_IDS and t not in self.containers):
             raise Refused
         elif t is tuple:
             self._look_at_tuples(objs, depth - 1)
@@ -198,8 +198,8 @@ class _Rows:
         self.memoized.append(objs)
         self.may_repeat.append(may_repeat)
 
-    def _look_at_atoms(self, objs: list[Any]) -> None:
-        """Add atoms of several types."""
+    def _look_at_several_types(self, objs: list[Any], depth: int) -> None:
+        """Add atoms of several types, or objects of one type among which there is None."""
         type_ids = {*map(id, map(type, objs))}  # by id: a type's hash may be anybody's
         if type_ids <= _NUMBER_IDS:
             self._add_numbers(objs, write_atoms)
@@ -210,6 +210,9 @@ class _Rows:
             self.parts.append((write_atoms, objs, len(self.memoized)))
             self._add_memoized(memoized, True)
             self.has_gaps = True
+        elif depth and len(type_ids) == 2 and id(NoneType) in type_ids:
+            self._check_numbers((None,))
+            self._add_groups(NoneType, [x is not None for x in objs], [[x for x in objs if x is not None]], depth - 1)
         else:
             raise Refused
 
@@ -242,20 +245,26 @@ class _Rows:
         self.parts.append(APPEND if n == 1 else APPENDS)
 
     def _look_at_groups(self, t: type, objs: list[Any], columns: list[list[Any]], depth: int) -> None:
-        """Add containers of different lengths, whose items are of one shape: these are rows of their own.
+        """Add containers of different lengths; who calls this has memoized them, or will."""
+        sizes = [*map(len, objs)]
+        if max(sizes) > BATCHSIZE:
+            raise Refused
+        self._add_groups(t, sizes, columns, depth)
+
+    def _add_groups(self, t: type, sizes: list[int], columns: list[list[Any]], depth: int) -> None:
+        """Add groups of items that are of one shape: they are rows of their own.
 
         Args:
-            t: the containers' type.
-            objs: the containers; who calls this has memoized them, or will.
-            columns: their items, one after the other; keys and values apart.
+            t: the type of the containers, or NoneType for what is None where it has no item.
+            sizes: how many items each has.
+            columns: their items, one group's after the other's; keys and values apart.
             depth: as for `look`.
         """
-        sizes = [*map(len, objs)]
-        items = columns[0]
-        if max(sizes) > BATCHSIZE or sum(sizes) != len(items):
+        n = len(columns[0])
+        if sum(sizes) != n:
             raise Refused
-        rows = _Rows(self.memo, len(items), self.containers, self.reducer_of, self.is_usual)
-        if items:
+        rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual)
+        if n:
             for column in columns:
                 rows.look(column, depth)
         groups = _Groups(t, rows, sizes)
@@ -270,12 +279,11 @@ class _Rows:
         keys = (*objs[0],)
         n = len(keys)
         self._add_memoized(objs)
-        if (
-            not 0 < n <= _WIDEST
-            or not all(map(n.__eq__, map(len, objs)))
-            or not all(
-                map(is_, chain.from_iterable(objs), cycle(keys))  # not ==, which is anybody's, and too kind
-            )
+        if not (
+            0 < n <= _WIDEST
+            and all(map(n.__eq__, map(len, objs)))
+            and all(map(is_, chain.from_iterable(objs), cycle(keys)))  # not ==, which is anybody's, and too kind
+            and all(type(key) is int or id(key) in self.memo for key in keys)
         ):
             values = [*chain.from_iterable(map(dict.values, objs))]
             self._look_at_groups(dict, objs, [[*chain.from_iterable(objs)], values], depth)
@@ -430,10 +438,10 @@ class _Rows:
 
 
 class _Groups:
-    """Containers of different lengths, whose items are rows of their own.
+    """Containers of different lengths, whose items are rows of their own; or what may be None, and else is such a row.
 
     Attributes:
-        t: their type.
+        t: the containers' type, or NoneType.
         rows: all their items, one container's after the other's.
         sizes: how many of them each container has.
         widths: how many objects of each container's items are memoized, once `memoized_by_row` has been called.
@@ -456,37 +464,11 @@ class _Groups:
 
     def __call__(self, objs: Any, gets: list[bytes | None] | None) -> list[Column]:
         """Return the column of the containers: a writer, as those below."""
-        t = self.t
-        if not self.rows.parts:  # all are empty
-            return [_EMPTY[t]]
-        rest = iter(self.rows.rows(gets))
-        if t is frozenset:
-            return [[MARK + b"".join(islice(rest, n)) + FROZENSET + MEMOIZE for n in self.sizes]]
-        empty = _EMPTY[t]
-        marked = empty + MARK
-        one, many = _ENDS[t]
-        if t is set:  # which has no opcode for one item
-            return [[marked + b"".join(islice(rest, n)) + many if n else empty for n in self.sizes]]
-        return [
-            [
-                marked + b"".join(islice(rest, n)) + many if n > 1 else empty + next(rest) + one if n else empty
-                for n in self.sizes
-            ]
-        ]
+        pieces = self.rows.rows(gets) if self.rows.parts else []  # else all are empty
+        return [write_groups(self.t, pieces, self.sizes)]
 
 
-_EMPTY: Final[dict[type, bytes]] = {
-    list: EMPTY_LIST + MEMOIZE,
-    dict: EMPTY_DICT + MEMOIZE,
-    set: EMPTY_SET + MEMOIZE,
-    frozenset: MARK + FROZENSET + MEMOIZE,
-}
-_ENDS: Final[dict[type, tuple[bytes, bytes]]] = {
-    list: (APPEND, APPENDS),
-    dict: (SETITEM, SETITEMS),
-    set: (b"", ADDITEMS),
-}
-_CONTAINERS: Final = frozenset((list, dict, tuple, set, frozenset))
+_CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set, frozenset)))  # a type's hash may be anybody's
 
 
 def _is_given(values: Iterable[Any]) -> Iterable[bool]:

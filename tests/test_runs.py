@@ -500,7 +500,7 @@ def test_large_rows_are_not_held() -> None:
         sizes.append(len(data or b""))
         return data
 
-    rows = [["".join([chr(65 + i % 20)] * 5000)] for i in range(500)]
+    rows = [["".join([chr(65 + i % 20)] * (60_000 if i % 100 == 50 else 1500))] for i in range(500)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts, "encode", watch)
         Pure(io.BytesIO(), 4).dump(rows)

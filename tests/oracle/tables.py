@@ -229,6 +229,9 @@ def _dict_of(values: list[Any]) -> dict[Any, Any]:
 
 def _shape(rng: random.Random, depth: int) -> Maker:
     """Return what makes the values of a column that may be nested."""
+    if depth and rng.random() < 0.15:
+        there = _shape(rng, depth)
+        return lambda i: there(i) if rng.random() < 0.7 else None
     kind = rng.randrange(12) if depth else 0
     if kind > 9:
         make = rng.choice(list(INSTANCES.values()))
