@@ -313,6 +313,39 @@ def runs() -> tuple[Edit, ...]:
     return NO_RUNS
 
 
+@ablation(OBJECTS, both=())
+def instances_in_runs() -> tuple[Edit, ...]:
+    """Without: instances are saved one by one."""
+    return (("parts", "reducers[t] = reducer(pickler, plan, t)", "reducers[t] = None"),)
+
+
+@ablation(SETS, both=())
+def groups_in_runs() -> tuple[Edit, ...]:
+    """Without: sets, and lists and dicts that differ in length or keys, are saved one by one."""
+    return (("runs", "if sum(sizes) != n:", "if True:"),)
+
+
+@ablation(INTS, FLOATS, STRINGS, SETS, both=())
+def joined_runs() -> tuple[Edit, ...]:
+    """Without: flat numbers and texts are written piece by piece, as in rows with other columns."""
+    return (
+        ("runs", "if (t is int or t is float) and (is_usual", "if False and (is_usual"),
+        ("runs", "data = join_strs(parts[0][1])", "data = None"),
+    )
+
+
+@ablation(INTS, FLOATS, both=())
+def padded_batches() -> tuple[Edit, ...]:
+    """Without: the numbers of a full batch are packed by an array, and spread, as those of any other length."""
+    return (("columns", "if n == BATCHSIZE:", "if False:"),)
+
+
+@ablation(("dict_str_int_5k", "dict_1000_entries", "nested_list_of_dicts"), both=())
+def two_byte_table() -> tuple[Edit, ...]:
+    """Without: ints of up to two bytes in rows are packed each time, not looked up in a table of all of them."""
+    return (("columns", "if _wanted >= 20_000:", "if False:"),)
+
+
 @ablation(MIXED, DEEP, SMALL)
 def small_containers() -> tuple[Edit, ...]:
     """Without: short lists and dicts take the way of the long ones."""

@@ -39,6 +39,7 @@ ablations = load("ablations")
 series = ablations.series
 grafting = load("grafting")
 floors = load("floors")
+pure = load("pure")
 shapes = grafting.shapes
 
 
@@ -314,6 +315,20 @@ class TestGrafting:
 
 @pytest.mark.skipif(pickle.Pickler.__module__ != "_pickle", reason="needs the C pickler")
 @pytest.mark.usefixtures("hardly")
+def test_pure(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``pure.py``: a row for each shape, and what does not write stock's bytes is not timed."""
+    monkeypatch.setattr(pure.grafting, "QUICK", grafting.QUICK)
+    monkeypatch.setattr(pure.workloads, "WORKLOADS", {"small_dict": pure.workloads.WORKLOADS["small_dict"]})
+    monkeypatch.setattr(pure, "tables", lambda: {"rows": [[i] for i in range(20)]})
+    target = tmp_path / "pure.md"
+    assert pure.main(["--quick", "--markdown", str(target)]) == 0
+    assert target.read_text() == capsys.readouterr().out
+    assert [line.split(" | ")[0] for line in target.read_text().splitlines() if " | " in line].count("| rows") == 1
+    monkeypatch.setattr(pure, "dumps", lambda cls, obj: str(cls).encode())
+    assert pure.main(["--quick"]) == 1
+    assert "NOT TIMED: rows" in capsys.readouterr().err
+
+
 def test_floors(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """``floors.py``: a row for each workload, and its parts write what they are to stand for."""
     monkeypatch.setattr(floors.grafting, "QUICK", grafting.QUICK)
