@@ -19,7 +19,7 @@ from struct import Struct
 from types import NoneType
 from typing import Any, Final
 
-from ._stdlib import BATCHSIZE
+from ._stdlib import BATCHSIZE, Framer
 from .opcodes import (
     BINGET,
     BININT1,
@@ -42,6 +42,7 @@ from pickle import (  # isort: skip
 # fmt: on
 
 __all__ = [
+    "FRAME_SIZE",
     "Column",
     "Memo",
     "Pieces",
@@ -50,7 +51,7 @@ __all__ = [
     "encode_atoms",
     "join_floats",
     "join_ints",
-    "join_strs",
+    "join_texts",
     "pack_get",
     "write_atoms",
     "write_bools",
@@ -62,6 +63,7 @@ __all__ = [
     "write_strs",
 ]
 
+FRAME_SIZE: Final[int] = Framer._FRAME_SIZE_TARGET
 Memo = dict[int, tuple[int, Any]]
 Pieces = list[bytes]
 #: A column of what is written: one piece for each row, or the piece that all rows have.
@@ -168,8 +170,8 @@ def write_atoms(objs: list[Any], gets: list[bytes | None] | None) -> list[Column
     return [pieces]
 
 
-def encode_atoms(objs: list[Any], memo: Memo) -> bytes:
-    """Encode atoms of several types in their order, and memoize them."""
+def encode_atoms(objs: list[Any], memo: Memo) -> bytes | None:
+    """Encode atoms of several types in their order, and memoize them; None, and some are, if one is no atom."""
     pieces: Pieces = []
     write = pieces.append
     for x in objs:
@@ -177,7 +179,8 @@ def encode_atoms(objs: list[Any], memo: Memo) -> bytes:
         if t is str:
             key = id(x)
             if key in memo:
-                write(pack_get(memo[key][0]))
+                i = memo[key][0]
+                write(BINGET[i] if 0 <= i <= 255 else pack_get(i))
                 continue
             try:
                 encoded = x.encode()
@@ -204,13 +207,14 @@ def encode_atoms(objs: list[Any], memo: Memo) -> bytes:
         elif t is bytes:
             key = id(x)
             if key in memo:
-                write(pack_get(memo[key][0]))
+                i = memo[key][0]
+                write(BINGET[i] if 0 <= i <= 255 else pack_get(i))
                 continue
             n = len(x)
             write((SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + x + MEMOIZE)
             memo[key] = len(memo), x
         else:
-            raise Refused
+            return None
     return b"".join(pieces)
 
 
@@ -238,6 +242,8 @@ def write_bytes(objs: list[bytes], gets: list[bytes | None] | None) -> list[Colu
 def _with_lengths(
     encoded: list[bytes], short: tuple[bytes, ...], pack: Callable[..., bytes], opcode: bytes
 ) -> list[Column]:
+    if sum(map(len, encoded)) > FRAME_SIZE:
+        raise Refused  # they do not go into one frame
     try:
         pieces = [*map(add, map(short.__getitem__, map(len, encoded)), encoded)]
     except IndexError:  # one is longer
@@ -253,15 +259,18 @@ def _among_gets(gets: list[bytes | None], new: list[Any]) -> list[Column]:
     return [[next(pieces) if get is None else get for get in gets]]
 
 
-def join_strs(objs: list[str]) -> bytes | None:
-    """Return what `write_strs` gives for new ones, joined; None if it is not known how, sooner."""
-    if not "".join(objs).isascii():
-        return None
-    try:  # one encode() for all of them, the opcodes among them: in Latin-1 a character is a byte
-        texts = map(add, map(_LATIN_1.__getitem__, map(len, objs)), objs)
-        return b"\x8c" + "\x94\x8c".join(texts).encode("latin-1") + MEMOIZE
-    except IndexError:  # one is longer
-        return None
+def join_texts(objs: list[Any]) -> bytes:
+    """Return what `write_strs` or `write_bytes` gives for new ones, joined."""
+    if type(objs[0]) is str and "".join(objs).isascii():
+        try:  # one encode() for all of them, the opcodes among them: in Latin-1 a character is a byte
+            texts = map(add, map(_LATIN_1.__getitem__, map(len, objs)), objs)
+            return b"\x8c" + "\x94\x8c".join(texts).encode("latin-1") + MEMOIZE
+        except IndexError:  # one is longer
+            pass
+    columns: list[Any] = (write_strs if type(objs[0]) is str else write_bytes)(objs, None)
+    del columns[-1]  # MEMOIZE
+    pieces = columns[0] if len(columns) == 1 else map(add, *columns)
+    return MEMOIZE.join(pieces) + MEMOIZE
 
 
 _LATIN_1: Final = (*map(chr, range(256)),)

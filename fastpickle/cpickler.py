@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import builtins
 import copyreg
+import pickle
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import itemgetter, methodcaller
+from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
@@ -56,6 +58,7 @@ __all__ = [
     "written_by",
 ]
 
+_pickle: Any = pickle  # its dispatch_table is no public name
 #: How many bytes of what may still be given up are held.
 ROOM: Final = 64 << 20
 LARGE: Final = bytes(64 << 10)  # the size from which on bytes stand outside frames
@@ -237,11 +240,13 @@ def _reduce(t: type, hiding: frozenset[str], proto: int) -> Any:
 
     def reduce_bare(obj: Any) -> Any:
         state = obj.__dict__
-        if type(state) is dict and state and isdisjoint(state):
-            return newobj, args, state  # sooner than object.__reduce_ex__ looks for all that there is not
-        if state:
+        if type(state) is not dict:
             raise _Refused
-        return reduce(obj)
+        if not state:
+            return reduce(obj)
+        if isdisjoint(state):
+            return newobj, args, state  # sooner than object.__reduce_ex__ looks for all that there is not
+        raise _Refused
 
     return reduce_bare
 
@@ -254,7 +259,7 @@ def reducer(pickler: Any, plan: Plan, t: type) -> Callable[[Any], Any] | None:
         plan: its plan.
         t: a type.
     """
-    if id(type(t)) not in METACLASS_IDS:
+    if id(type(t)) not in METACLASS_IDS or issubclass(t, PurePath):  # 3.12 asks what its segments start with
         return None
     hiding = _hiding(pickler, plan, t)
     return None if hiding is None else _reduce(t, hiding, plan.proto)
@@ -279,7 +284,7 @@ def _reduce_entry(pickler: Any, t: type) -> Any:
     """Return the entry of `t` in the `dispatch_table` of the pickler or of copyreg; `_ANYBODYS` if that runs code."""
     if any("dispatch_table" in vars(c) for c in type(pickler).__mro__):
         return _ANYBODYS
-    table = pickler.__dict__.get("dispatch_table", copyreg.dispatch_table)
+    table = pickler.__dict__.get("dispatch_table", _pickle.dispatch_table)  # stock's own name for copyreg's
     if type(table) is not dict and (type(table) is not ChainMap or any(type(m) is not dict for m in table.maps)):
         return _ANYBODYS
     return entry_of(table, t)

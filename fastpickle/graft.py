@@ -51,6 +51,7 @@ __all__ = [
     "dumps",
     "finished",
     "is_for_batches",
+    "is_usual_file",
     "may_write",
     "root",
     "whole",
@@ -319,7 +320,7 @@ def _is_usual_framer(pickler: Any, framer: Any) -> bool:
     return (
         may_write()
         and type(framer.file_write) is BuiltinMethodType
-        and _is_usual_file(framer.file_write.__self__)
+        and is_usual_file(framer.file_write.__self__)
         and getattr(write_large_bytes, "__func__", None) is _write_large_bytes
         and write_large_bytes.__self__ is framer
     )
@@ -330,7 +331,7 @@ _attributes_of_framer = attrgetter("commit_frame", "write_large_bytes", "_FRAME_
 _FRAMER: Final = _attributes_of_framer(Framer)
 
 
-def _is_usual_file(file: Any) -> bool:
+def is_usual_file(file: Any) -> bool:
     """Tell whether nobody's code sees how much is written at a time: it is in memory, or goes to a real file."""
     t = type(file)
     return issubclass(t, BytesIO) or (issubclass(t, (BufferedWriter, BufferedRandom)) and type(file.raw) is FileIO)

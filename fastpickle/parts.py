@@ -10,31 +10,37 @@ Not for: what is of one shape, nor how it is written (`runs`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import length_hint
-from types import NoneType
+from types import BuiltinMethodType, NoneType
 from typing import Any, Final
 
 from .cpickler import METACLASS_IDS, reducer
+from .graft import is_usual_file
 from .hooks import Plan, holds
 from .runs import encode, forget
 
 __all__ = ["SHORTEST_RUN", "parts"]
 
 #: Fewer items are saved one by one.
-SHORTEST_RUN: Final = 8
-#: What is not longer in a run's first row than in the others, and has no keys; by id: a type's hash may be anybody's.
-_NARROW: Final = frozenset(map(id, (NoneType, bool, int, float, str, bytes)))
+SHORTEST_RUN: Final = 12
+#: If they are atoms, fewer than these: what it takes to begin a run is gained only then.
+_SHORTEST_OF_ATOMS: Final = 48
+#: What is left of a batch, or of a frame, is a run if it has so many rows.
+_FEWEST_ROWS: Final = 8
 #: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
-_SHORT_RUN: Final = 8 * SHORTEST_RUN
+_SHORT_RUN: Final = 64
 #: From so many bytes on it takes longer to copy a text into a run than to write it.
 _LONG_TEXT: Final = 256
 #: A longer row has long texts, or many items to be written in runs of their own.
 _LONG_ROW: Final = 2048
+#: Types of which a row is not longer than others, and has no keys; by id, since a type's hash may be anybody's.
+_NUMBERS: Final = frozenset(map(id, (NoneType, bool, int, float)))
+_ATOMS: Final = _NUMBERS | {id(str), id(bytes)}
 
 
-def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterator[Iterator[Any]]:
+def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterable[Iterator[Any]]:
     """Write items of a container that are of one shape, as runs, and yield iterators of those in between.
 
     What is yielded is for `save_all`.  It is not called from here, since it would be a Python frame deeper then.
@@ -46,10 +52,21 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
         unsaved: its iterator, which is left just past the last item that was tried.
         width: 2 for keys and values in turn.
     """
+    key = id(type(batch[width - 1]))
+    file_write = pickler.framer.file_write
+    if (
+        (len(batch) < _SHORTEST_OF_ATOMS * width and key in _ATOMS)
+        or plan.proto < (2 if key in _NUMBERS else 4)
+        or not holds(pickler, plan)
+        # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain
+        or (type(file_write) is BuiltinMethodType and not is_usual_file(file_write.__self__))
+    ):
+        return (unsaved,)
+    return _parts(pickler, plan, batch, unsaved, width)
+
+
+def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> Iterator[Iterator[Any]]:
     n = len(batch)
-    if plan.proto < 2 or not holds(pickler, plan):
-        yield unsaved
-        return
     done = 0
     per_row = 1
     first = batch[width - 1]
@@ -77,26 +94,34 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
 
     most = n
     refused = False
-    rows = (
-        0 if id(t) in _NARROW else 1
-    )  # to be saved one by one: a container teaches the memo its keys, and how long it is
+    # How many are to be saved one by one: a container teaches the memo its keys, and how long it is.
+    rows = 0 if id(t) in _ATOMS else 1
     while done < n:
         if rows:
+            begun = frame
             before = 0 if frame is None else frame.tell()
             yield islice(unsaved, rows * width)
+            is_first = not done
             done = n - length_hint(unsaved)
             if not holds(pickler, plan):
                 break
             is_usual = dump.is_usual
             frame = framer.current_frame
-            if frame is not None:
+            if frame is None:
+                write = framer.file_write
+            else:
                 write = frame.write
-                per_row = max(per_row, (frame.tell() - before) // rows)
+                if frame is begun:
+                    per_row = max(per_row, (frame.tell() - before) // rows)
+                elif is_first:  # nothing is known yet: one more
+                    continue
+                elif done == 2 * width:
+                    break
         room = target if frame is None else target - frame.tell()
         left = (n - done) // width
         size = min(left, most, room // per_row) if per_row <= _LONG_ROW else 0
-        if size < SHORTEST_RUN:
-            if min(left, most) < SHORTEST_RUN or per_row > _LONG_ROW:
+        if size < _FEWEST_ROWS:
+            if min(left, most) < _FEWEST_ROWS or per_row > _LONG_ROW:
                 break
             rows = max(1, size)  # up to the end of the frame
             continue
@@ -108,19 +133,21 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
         if data is None:
             if size >= _SHORT_RUN:
                 most = size // 8
+                rows = 1  # which may teach the memo more keys
             elif refused:
                 break
             else:
                 refused = True
                 rows = size
-            continue
-        refused = False
-        if len(data) > room:
+        elif len(data) > room:
             forget(memo, before)
+            most = size // 2
         else:
             write(data)
             unsaved.__setstate__(end)
             done = end
-        per_row = len(data) // size + 1
+            most *= 2
+            refused = False
+            per_row = len(data) * 9 // (8 * size) + 1  # so that the next ones fit in, too, most often
     if done < n:
         yield unsaved

@@ -34,7 +34,7 @@ from pickle import (  # isort: skip
     SETITEMS, TUPLE, TUPLE1, TUPLE2, TUPLE3,
 )
 from .columns import (  # isort: skip
-    Column, Memo, Pieces, Refused, Writer, encode_atoms, join_floats, join_ints, join_strs, pack_get, write_atoms,
+    Column, Memo, Pieces, Refused, Writer, encode_atoms, join_floats, join_ints, join_texts, pack_get, write_atoms,
     write_bools, write_bytes, write_floats, write_groups, write_int, write_ints, write_strs,
 )
 # fmt: on
@@ -71,17 +71,25 @@ def encode(
     """
     objs = columns[0]
     before = len(memo)
+    if proto < 4 and not all(id(type(column[0])) in _NUMBER_IDS for column in columns):
+        return None
     try:
         if len(columns) == 1:  # for these `_Rows` would take as long again, if they are few
             t = type(objs[0])
-            if not all(map(is_, map(type, objs), repeat(t))):
-                return encode_atoms(objs, memo) if proto >= 4 and is_usual else None
-            if (t is int or t is float) and (is_usual or memo.keys().isdisjoint(map(id, objs))):
+            is_one_type = id(objs[0]) not in memo and all(map(is_, map(type, objs), repeat(t)))
+            if is_one_type and (t is int or t is float) and (is_usual or memo.keys().isdisjoint(map(id, objs))):
                 return join_ints(objs) if t is int else join_floats(objs)
+            if is_one_type and (t is str or t is bytes) and proto >= 4 and _memoize(objs, memo):
+                return join_texts(objs)
+            if id(t) in _ATOM_IDS and proto >= 4 and is_usual:
+                data = encode_atoms(objs, memo)
+                if data is not None:
+                    return data
+                forget(memo, before)
         rows = _Rows(memo, len(objs), containers, reducer_of, is_usual)
         for objs in columns:
             rows.look(objs, _DEEPEST)
-        return rows.encode() if proto >= 4 or not rows.memoized else None
+        return None if proto < 4 and rows.memoized else rows.encode()
     except BaseException as exc:
         forget(memo, before)
         if isinstance(exc, Exception):  # what cannot be saved fails again where it is saved one by one
@@ -95,6 +103,19 @@ def forget(memo: Memo, before: int) -> None:
         memo.popitem()
 
 
+def _memoize(objs: list[Any], memo: Memo) -> bool:
+    """Add objects to a memo, in order, if none of them is in it or comes twice; tell whether that is so."""
+    ids = [*map(id, objs)]
+    if not memo.keys().isdisjoint(ids):
+        return False
+    before = len(memo)
+    memo.update(zip(ids, zip(count(before), objs)))  # noqa: B905  # count() has no end
+    if len(memo) == before + len(ids):
+        return True
+    forget(memo, before)
+    return False
+
+
 class _Rows:
     """What is known of some rows.
 
@@ -104,13 +125,14 @@ class _Rows:
         parts: what rows have here: a column, or its writer, the objects, and their place in `memoized` or None.
         memoized: the columns of objects that are memoized, in their order within a row; or `_Groups` of such objects.
         may_repeat: for each of them, whether an object may be fetched from the memo: else all must be new.
+        seen: the ids of containers and instances.
         has_gaps: whether `_GAP` stands in some of them, where an object is not memoized.
         has_groups: whether some of them are `_Groups`.
     """
 
     __slots__ = (
         "containers", "has_gaps", "has_groups", "is_usual", "may_repeat", "memo", "memoized", "n", "parts",
-        "reducer_of",
+        "reducer_of", "seen",
     )  # fmt: skip
 
     def __init__(
@@ -124,6 +146,7 @@ class _Rows:
         self.parts: list[Any] = []
         self.memoized: list[Any] = []
         self.may_repeat: list[bool] = []
+        self.seen: set[int] = set()
         self.has_gaps = False
         self.has_groups = False
 
@@ -149,20 +172,27 @@ class _Rows:
             self._add_texts(objs, write_bytes)
         elif not depth or (id(t) in _CONTAINER_IDS and t not in self.containers):
             raise Refused
-        elif t is tuple:
-            self._look_at_tuples(objs, depth - 1)
+        elif t is tuple and not objs[0]:
+            self._look_at_empty_tuples(objs)
+        else:
+            self._look_at_containers(objs, t, depth - 1)
+
+    def _look_at_containers(self, objs: list[Any], t: type, depth: int) -> None:
+        self._must_be_new(objs)
+        if t is tuple:
+            self._look_at_tuples(objs, depth)
         elif t is dict:
-            self._look_at_dicts(objs, depth - 1)
+            self._look_at_dicts(objs, depth)
         elif t is list:
-            self._look_at_lists(objs, depth - 1)
+            self._look_at_lists(objs, depth)
         elif t is set:
             self._add_memoized(objs)
-            self._look_at_groups(t, objs, [[*chain.from_iterable(objs)]], depth - 1)
+            self._look_at_groups(t, objs, [[*chain.from_iterable(objs)]], depth)
         elif t is frozenset:
-            self._look_at_groups(t, objs, [[*chain.from_iterable(objs)]], depth - 1)
+            self._look_at_groups(t, objs, [[*chain.from_iterable(objs)]], depth)
             self._add_memoized(objs)
         else:
-            self._look_at_instances(objs, t, depth - 1)
+            self._look_at_instances(objs, t, depth)
 
     def _add_numbers(self, objs: list[Any], write: Writer) -> None:
         self._check_numbers(objs)
@@ -194,6 +224,13 @@ class _Rows:
         self.parts.append((write, objs, len(self.memoized)))
         self._add_memoized(objs, True)
 
+    def _must_be_new(self, objs: list[Any]) -> None:
+        """Refuse containers that come twice before their items are looked at: these might be very many."""
+        n = len(self.seen) + len(objs)
+        self.seen.update(map(id, objs))
+        if len(self.seen) < n:
+            raise Refused
+
     def _add_memoized(self, objs: list[Any], may_repeat: bool = False) -> None:
         self.memoized.append(objs)
         self.may_repeat.append(may_repeat)
@@ -216,16 +253,16 @@ class _Rows:
         else:
             raise Refused
 
+    def _look_at_empty_tuples(self, objs: list[tuple[Any, ...]]) -> None:
+        self._check_numbers(objs)
+        if any(objs):
+            raise Refused
+        self.parts.append(EMPTY_TUPLE)
+
     def _look_at_tuples(self, objs: list[Any], depth: int) -> None:
         n = len(objs[0])
         if n > _WIDEST:
             raise Refused
-        if n == 0:
-            self._check_numbers(objs)
-            if any(objs):
-                raise Refused
-            self.parts.append(EMPTY_TUPLE)
-            return
         if n > 3:
             self.parts.append(MARK)
         for column in zip(*objs, strict=True):
@@ -264,6 +301,7 @@ class _Rows:
         if sum(sizes) != n:
             raise Refused
         rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual)
+        rows.seen = self.seen
         if n:
             for column in columns:
                 rows.look(column, depth)
@@ -334,11 +372,6 @@ class _Rows:
     def encode(self) -> bytes:
         """Return what is written of all that was looked at, and memoize it."""
         gets = self._memoize()
-        parts = self.parts
-        if len(parts) == 1 and gets is None and type(parts[0]) is tuple and parts[0][0] is write_strs:
-            data = join_strs(parts[0][1])
-            if data is not None:
-                return data
         columns = self.columns(gets)
         if len(columns) > 1:
             return b"".join(chain.from_iterable(self._zipped(columns)))
@@ -408,13 +441,10 @@ class _Rows:
         else:
             objs = [*chain.from_iterable(self.memoized_by_row())]
         new = [x for x in objs if x is not _GAP] if self.has_gaps else objs
+        if _memoize(new, memo):
+            return None
         ids = [*map(id, new)]
         before = len(memo)
-        if memo.keys().isdisjoint(ids):
-            memo.update(zip(ids, zip(count(before), new)))  # noqa: B905  # count() has no end
-            if len(memo) == before + len(ids):
-                return None
-            forget(memo, before)  # some of them are the same
         table: dict[int, bytes | None] = {}
         new_ids: list[int] = []
         for key in dict.fromkeys(ids):

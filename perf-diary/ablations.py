@@ -58,7 +58,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "fastpickle"
 Edit = tuple[str, str, str]
 """Module, the text to find, and the text to put there; of several lines at any depth of indentation."""
 
-NO_RUNS: tuple[Edit, ...] = (("parts", "SHORTEST_RUN: Final = 8", "SHORTEST_RUN: Final = 1 << 40"),)
+NO_RUNS: tuple[Edit, ...] = (("parts", "SHORTEST_RUN: Final = 12", "SHORTEST_RUN: Final = 1 << 40"),)
 """Nothing is encoded column by column (``runs``)."""
 
 DEEP = ("deep_list",)
@@ -329,8 +329,8 @@ def groups_in_runs() -> tuple[Edit, ...]:
 def joined_runs() -> tuple[Edit, ...]:
     """Without: flat numbers and texts are written piece by piece, as in rows with other columns."""
     return (
-        ("runs", "if (t is int or t is float) and (is_usual", "if False and (is_usual"),
-        ("runs", "data = join_strs(parts[0][1])", "data = None"),
+        ("runs", "if is_one_type and (t is int or t is float) and", "if False and"),
+        ("runs", "if is_one_type and (t is str or t is bytes) and", "if False and"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copyreg
 import io
 import os
+import pathlib
 import pickle
 import random
 import time
@@ -347,6 +348,191 @@ def test_first_item_that_changes_the_pickler() -> None:
 
     check(ORACLE, OURS, asks, protocols=(2, 4))
     check(ORACLE, OURS, memoizes, protocols=(2, 4))
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_first_item_that_dumps_by_the_same_pickler(protocol: int) -> None:
+    """It ends the frame: what comes after it goes to the file."""
+
+    class Nest:
+        def __init__(self, run: Run) -> None:
+            self.run = run
+
+        def __reduce__(self) -> Any:
+            self.run.pickler.dump("inner")
+            return list, ()
+
+    def steps(run: Run) -> None:
+        run.pickler.dump([Nest(run), *range(200)])
+
+    check(ORACLE, OURS, steps, protocols=(protocol,), file=lambda run: io.BytesIO())
+
+
+class NoHash(type):
+    """A class that cannot be looked up in a dict."""
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_type_without_a_hash() -> None:
+    class Unhashed(metaclass=NoHash):
+        pass
+
+    for make in (
+        lambda x: [x, *range(200)], lambda x: (x, *range(200)), lambda x: {i: i or x for i in range(200)},
+        lambda x: [*range(200), x], lambda x: [[x, i] for i in range(200)],
+    ):  # fmt: skip
+        check(ORACLE, OURS, lambda run, make=make: run.pickler.dump(make(Unhashed())), protocols=(2, 4), fails=True)
+
+
+def test_dispatch_table_of_the_module_rebound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stock reads `pickle.dispatch_table`, which is copyreg's as long as nobody binds another one to the name."""
+    monkeypatch.setattr(pickle, "dispatch_table", {tables.Plain: lambda obj: (list, ())})
+    rows = [[tables.Plain, "text", tables.Plain(a=i)] for i in range(50)]
+    check_object(rows)
+    check_object([row[2] for row in rows])
+    assert fastpickle.dumps(rows, 4) == dumped(Stock, rows, 4)[2]
+
+
+class Counting(dict):  # type: ignore[type-arg]
+    """A `__dict__` that is asked for its length by somebody."""
+
+    act: Callable[[], None] | None = None
+
+    def __len__(self) -> int:
+        if Counting.act is not None:
+            Counting.act()
+        return dict.__len__(self)
+
+
+class Segment(str):
+    """A part of a path that acts when it is asked how it starts, as some versions of `pathlib` ask it."""
+
+    act: Callable[[int], None] | None = None
+
+    def startswith(self, *args: Any) -> bool:
+        if Segment.act is not None:
+            Segment.act(int(self[1:]))
+        return str.startswith(self, *args)
+
+
+def test_dict_of_an_instance_that_is_no_dict() -> None:
+    def steps(run: Run) -> None:
+        rows = [[tables.Plain(a=i), [i]] for i in range(50)]
+        for plain, _ in rows[1:]:
+            plain.__dict__ = Counting(plain.__dict__)  # type: ignore[union-attr]
+
+        def act() -> None:
+            run.record("__len__", None)
+            Counting.act = None
+            for row in rows:
+                row[1].append("late")  # type: ignore[union-attr]
+
+        Counting.act = act
+        try:
+            run.pickler.dump(rows)
+        finally:
+            Counting.act = None
+
+    check(ORACLE, OURS, steps, protocols=(2, 4))
+
+
+def test_path_with_a_segment_that_acts() -> None:
+    def steps(run: Run) -> None:
+        lists = [[i] for i in range(50)]
+        rows = [[pathlib.PurePosixPath("a", Segment(f"b{i}")), lists[i]] for i in range(50)]
+        Segment.act = lambda i: lists[i - 1].append(-1) if i else None
+        try:
+            run.pickler.dump(rows)
+        finally:
+            Segment.act = None
+
+    check(ORACLE, OURS, steps, protocols=(2, 4))
+
+
+class Raw(io.RawIOBase):
+    """A raw file in Python, below a buffer in C: its write() runs where nobody's code seems to."""
+
+    def __init__(self, on_write: Callable[[], None]) -> None:
+        self.sizes: list[int] = []
+        self.on_write = on_write
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.sizes.append(len(data))
+        if len(self.sizes) == 1:
+            self.on_write()
+        return len(data)
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_buffer_above_a_file_in_python(protocol: int) -> None:
+    """What its write() does counts from the same object on, and it gets the same pieces."""
+    found = []
+    for cls in (Stock, Pure):
+        numbers = [i * 1_000_003 for i in range(20_000)]
+        changed = type("Changed", (), {"__module__": __name__, "__qualname__": "Changed"})
+        globals()["Changed"] = changed
+        instances = []
+        for i in range(3000):
+            instances.append(changed())
+            instances[-1].a = i
+
+        def change(changed: Any = changed, numbers: Any = numbers) -> None:
+            changed.__getstate__ = lambda self: {"a": "changed"}
+            pickler.memo[id(numbers[15_000])] = len(pickler.memo), numbers[15_000]
+
+        raw = Raw(change)
+        buffer = io.BufferedWriter(raw)
+        pickler = cls(buffer, protocol)
+        pickler.dump([instances, numbers] if protocol == 4 else numbers)
+        buffer.flush()
+        found.append(raw.sizes)
+    assert found[0] == found[1]
+
+
+def shared(i: int, width: int, depth: int) -> Any:
+    """Make few objects that are very many if they are not looked at by their ids."""
+    x: Any = [i]
+    for k in range(depth):
+        x = [x] * width if k % 2 else (x,) * width
+    return x
+
+
+@pytest.mark.parametrize("make", [shared, lambda *args: {"a": shared(*args)}, lambda *args: [shared(*args)] * 2])
+def test_rows_of_shared_objects(make: Callable[..., Any]) -> None:
+    """Refused before they are multiplied: this would take days."""
+    check_object([make(i, 30, 8) for i in range(20)], (4,))
+
+
+def test_rows_longer_than_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not written twice: at most as much is given up as goes into some frames."""
+    given_up = 0
+    encode = parts.encode
+
+    def watch(columns: Any, *args: Any) -> Any:
+        nonlocal given_up
+        data = encode(columns, *args)
+        if data is not None and len(data) > 1 << 16:
+            given_up += len(data)
+        return data
+
+    monkeypatch.setattr(parts, "encode", watch)
+    large = b"".join([b"b"] * 100_000)
+    for obj in (
+        [{"id": i, "blob": large[i:]} for i in range(100)],
+        [["", 0], *[[large[i:].decode(), i] for i in range(100)]],
+        {i: large[i:] if i > 20 else b"" for i in range(100)},
+        [[[float(i)] * 4000] * 1 for i in range(100)],
+    ):
+        given_up = 0
+        check_object(obj, (4,))
+        assert given_up < 1 << 20
 
 
 @pytest.mark.parametrize("kind", [list, dict, tuple])
