@@ -5,7 +5,7 @@
     encode_atoms(objs, memo)   atoms of several types, one by one
     write_groups(...)          containers, given what is written of their items
 
-Not for: deciding what is new to the memo, but for `encode_atoms`.
+Not for: deciding which objects make a column, nor in which order those of several are memoized (`runs`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Callable
-from itertools import islice, repeat
+from itertools import count, islice, repeat
 from operator import add
 from struct import Struct
 from types import NoneType
@@ -49,9 +49,12 @@ __all__ = [
     "Refused",
     "Writer",
     "encode_atoms",
+    "forget",
     "join_floats",
+    "join_gets",
     "join_ints",
     "join_texts",
+    "memoize",
     "pack_get",
     "write_atoms",
     "write_bools",
@@ -76,10 +79,40 @@ class Refused(Exception):
     """The objects are not of one shape."""
 
 
+def forget(memo: Memo, before: int) -> None:
+    """Take out of a memo what was put in since it had `before` entries."""
+    for _ in range(len(memo) - before):
+        memo.popitem()
+
+
+def memoize(objs: list[Any], memo: Memo) -> bool:
+    """Add objects to a memo, in order, if none of them is in it or comes twice; tell whether that is so."""
+    ids = [*map(id, objs)]
+    if not memo.keys().isdisjoint(ids):
+        return False
+    before = len(memo)
+    memo.update(zip(ids, zip(count(before), objs)))  # noqa: B905  # count() has no end
+    if len(memo) == before + len(ids):
+        return True
+    forget(memo, before)
+    return False
+
+
 def pack_get(i: int) -> bytes:
     if i < 0:
         raise Refused  # a memo that is not memoize()'s: stock raises here
     return BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i)
+
+
+def join_gets(objs: list[Any], memo: Memo) -> bytes | None:
+    """Return the GETs of some objects, joined; None if not all of them are in the memo."""
+    entries = [*map(memo.get, map(id, objs))]
+    if None in entries:
+        return None
+    places = [entry[0] for entry in entries]  # type: ignore[index]  # None is not among them
+    if min(places) >= 0 and max(places) <= 255:
+        return _strided(BINGET[0][:1], bytes(places), 1, len(places))
+    return b"".join(map(pack_get, places))
 
 
 _NEWBOOLS: Final = (NEWFALSE, NEWTRUE)

@@ -16,10 +16,11 @@ from operator import length_hint
 from types import BuiltinMethodType, NoneType
 from typing import Any, Final
 
+from .columns import forget
 from .cpickler import METACLASS_IDS, reducer
 from .graft import is_usual_file
 from .hooks import Plan, holds
-from .runs import encode, forget
+from .runs import encode
 
 __all__ = ["SHORTEST_RUN", "parts"]
 

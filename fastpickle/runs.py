@@ -34,12 +34,12 @@ from pickle import (  # isort: skip
     SETITEMS, TUPLE, TUPLE1, TUPLE2, TUPLE3,
 )
 from .columns import (  # isort: skip
-    Column, Memo, Pieces, Refused, Writer, encode_atoms, join_floats, join_ints, join_texts, pack_get, write_atoms,
-    write_bools, write_bytes, write_floats, write_groups, write_int, write_ints, write_strs,
+    Column, Memo, Pieces, Refused, Writer, encode_atoms, forget, join_floats, join_gets, join_ints, join_texts, memoize,
+    pack_get, write_atoms, write_bools, write_bytes, write_floats, write_groups, write_int, write_ints, write_strs,
 )
 # fmt: on
 
-__all__ = ["encode", "forget"]
+__all__ = ["encode"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 #: Deeper ones are refused: a list that contains itself has no end.
@@ -60,7 +60,7 @@ def encode(
 
     Args:
         columns: at least one, each of as many objects, at least one.
-        memo: the pickler's, to which what they memoize is added, in order: `forget` undoes it.
+        memo: the pickler's, to which what they memoize is added, in order: `columns.forget` undoes it.
         proto: the protocol, 2 or more; below 4 nothing is encoded that is memoized.
         containers: which of list, dict, tuple, set and frozenset are saved as stock does.
         reducer_of: gives what reduces instances of a type, and runs nobody's code; None if they are not for a run.
@@ -76,10 +76,15 @@ def encode(
     try:
         if len(columns) == 1:  # for these `_Rows` would take as long again, if they are few
             t = type(objs[0])
-            is_one_type = id(objs[0]) not in memo and all(map(is_, map(type, objs), repeat(t)))
+            is_fetched = id(objs[0]) in memo
+            if is_fetched:
+                data = join_gets(objs, memo)
+                if data is not None:
+                    return data
+            is_one_type = not is_fetched and all(map(is_, map(type, objs), repeat(t)))
             if is_one_type and (t is int or t is float) and (is_usual or memo.keys().isdisjoint(map(id, objs))):
                 return join_ints(objs) if t is int else join_floats(objs)
-            if is_one_type and (t is str or t is bytes) and proto >= 4 and _memoize(objs, memo):
+            if is_one_type and (t is str or t is bytes) and proto >= 4 and memoize(objs, memo):
                 return join_texts(objs)
             if id(t) in _ATOM_IDS and proto >= 4 and is_usual:
                 data = encode_atoms(objs, memo)
@@ -95,25 +100,6 @@ def encode(
         if isinstance(exc, Exception):  # what cannot be saved fails again where it is saved one by one
             return None
         raise
-
-
-def forget(memo: Memo, before: int) -> None:
-    """Take out of a memo what was put in since it had `before` entries."""
-    for _ in range(len(memo) - before):
-        memo.popitem()
-
-
-def _memoize(objs: list[Any], memo: Memo) -> bool:
-    """Add objects to a memo, in order, if none of them is in it or comes twice; tell whether that is so."""
-    ids = [*map(id, objs)]
-    if not memo.keys().isdisjoint(ids):
-        return False
-    before = len(memo)
-    memo.update(zip(ids, zip(count(before), objs)))  # noqa: B905  # count() has no end
-    if len(memo) == before + len(ids):
-        return True
-    forget(memo, before)
-    return False
 
 
 class _Rows:
@@ -441,7 +427,7 @@ class _Rows:
         else:
             objs = [*chain.from_iterable(self.memoized_by_row())]
         new = [x for x in objs if x is not _GAP] if self.has_gaps else objs
-        if _memoize(new, memo):
+        if memoize(new, memo):
             return None
         ids = [*map(id, new)]
         before = len(memo)

@@ -17,13 +17,13 @@ from oracle import tables
 from oracle.compare import Implementation, PythonFile, Run, check, describe
 
 import fastpickle
-from fastpickle import parts, runs
+from fastpickle import columns, parts, runs
 from fastpickle._stdlib import FRAMES_ARE_BYTESIO
 
 Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 CONTAINERS = frozenset((list, dict, tuple, set, frozenset))
 SEEDS = 40
-BLOCK = 6
+BLOCK = 3
 
 
 class Pure(fastpickle.Pickler):
@@ -666,7 +666,7 @@ def test_forget() -> None:
     memo: dict[int, Any] = {1: (0, "before")}
     assert encoded([["a", "b"], [[1], [2]]], memo) is not None
     assert len(memo) == 5
-    runs.forget(memo, 1)
+    columns.forget(memo, 1)
     assert memo == {1: (0, "before")}
 
 
