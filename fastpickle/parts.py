@@ -94,7 +94,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         return reducers[t]
 
     most = n
-    refused = False
+    refused = overshot = False
     # How many are to be saved one by one: a container teaches the memo its keys, and how long it is.
     rows = 0 if id(t) in _ATOMS else 1
     while done < n:
@@ -142,13 +142,18 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
                 rows = size
         elif len(data) > room:
             forget(memo, before)
-            most = size // 2
+            per_row = len(data) * 9 // (8 * size) + 1
+            most = size // 2 if overshot else size - 1
+            overshot = True
+            if most < _FEWEST_ROWS:
+                rows = size  # up to the end of the frame, or beyond
+                most = n
         else:
             write(data)
             unsaved.__setstate__(end)
             done = end
             most *= 2
-            refused = False
+            refused = overshot = False
             per_row = len(data) * 9 // (8 * size) + 1  # so that the next ones fit in, too, most often
     if done < n:
         yield unsaved

@@ -4,7 +4,7 @@
         frame full?   commit it        (stock's save() asks at the start of each object)
         in the memo?  GET
         atom          its opcode, inline
-        container     its saver        (C, if it is long: `graft`; or MARK, save_all(items), APPENDS ...)
+        container     its saver        (C, if it is long: `graft`; or MARK, runs of items: `parts`, save_all(rest), ...)
         else          plan.other       (code that is not ours may run; then the plan is settled again)
 
 Everything that stock keeps in `memo`, `framer` and `write` is kept there at every moment at which other code can look.
