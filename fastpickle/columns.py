@@ -130,7 +130,7 @@ def _ints(objs: list[int]) -> Pieces:
     if least >= 0 and most <= 0xFFFF and _have_table(len(objs)):
         return [*map(_of_two_bytes.__getitem__, objs)]
     if most > 0x7FFFFFFF or least < -0x80000000:
-        return [pack_long(x) if x < -0x80000000 or x > 0x7FFFFFFF else write_int(x) for x in objs]
+        return [*map(write_int, objs)]
     if least > 0xFFFF or most < 0:
         return [*map(pack_binint, repeat(BININT), objs)]
     return [  # in the order that takes the fewest comparisons for numbers of which most are large
@@ -142,7 +142,9 @@ def _ints(objs: list[int]) -> Pieces:
 def write_int(x: int) -> bytes:
     if 0 <= x <= 255:
         return BININT1[x]
-    return pack_binint2(BININT2, x) if 0 <= x <= 0xFFFF else pack_binint(BININT, x)
+    if 0 <= x <= 0xFFFF:
+        return pack_binint2(BININT2, x)
+    return pack_binint(BININT, x) if -0x80000000 <= x <= 0x7FFFFFFF else pack_long(x)
 
 
 #: The opcodes of the ints of up to two bytes, once there is a use for them; to make them takes 3 MB and 5 ms.
@@ -169,42 +171,16 @@ def write_bools(objs: list[bool], gets: Any) -> list[Column]:
 
 
 def write_atoms(objs: list[Any], gets: list[bytes | None] | None) -> list[Column]:
-    pieces: Pieces = []
-    write = pieces.append
-    for x, get in zip(objs, repeat(None) if gets is None else gets):  # noqa: B905  # repeat() has no end
-        t = type(x)
-        if get is not None:
-            write(get)
-        elif t is str:
-            try:
-                encoded = x.encode()
-            except UnicodeEncodeError:
-                encoded = x.encode("utf-8", "surrogatepass")
-            n = len(encoded)
-            write((SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded + MEMOIZE)
-        elif t is int:
-            if 0 <= x <= 255:
-                write(BININT1[x])
-            elif 0 <= x <= 0xFFFF:
-                write(pack_binint2(BININT2, x))
-            elif -0x80000000 <= x <= 0x7FFFFFFF:
-                write(pack_binint(BININT, x))
-            else:
-                write(pack_long(x))
-        elif x is None:
-            write(NONE)
-        elif t is float:
-            write(pack_binfloat(BINFLOAT, x))
-        elif t is bytes:
-            n = len(x)
-            write((SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + x + MEMOIZE)
-        else:
-            write(NEWTRUE if x else NEWFALSE)
-    return [pieces]
+    # All that has no GET is new: nothing is found in the memo that is begun here, and nobody sees it.
+    new = objs if gets is None else [x for x, get in zip(objs, gets, strict=True) if get is None]
+    pieces = encode_atoms(new, {})
+    if pieces is None:
+        raise Refused
+    return [pieces] if gets is None else _among_gets(gets, [pieces])
 
 
-def encode_atoms(objs: list[Any], memo: Memo) -> bytes | None:
-    """Encode atoms of several types in their order, and memoize them; None, and some are, if one is no atom."""
+def encode_atoms(objs: list[Any], memo: Memo) -> Pieces | None:
+    """Return the pieces of atoms of several types, and memoize them in order; None, and some are, if one is no atom."""
     pieces: Pieces = []
     write = pieces.append
     for x in objs:
@@ -248,7 +224,7 @@ def encode_atoms(objs: list[Any], memo: Memo) -> bytes | None:
             memo[key] = len(memo), x
         else:
             return None
-    return b"".join(pieces)
+    return pieces
 
 
 def _encoded(objs: list[str]) -> list[bytes]:

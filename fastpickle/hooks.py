@@ -58,6 +58,8 @@ from ._stdlib import NO_VALUE, CPickler, Framer, StockPickler, stock_methods
 
 __all__ = [
     "ATOMS",
+    "ATOM_IDS",
+    "NUMBER_IDS",
     "PLAIN",
     "STOCK_RULE",
     "Dump",
@@ -140,6 +142,9 @@ savers: Final[dict[type, tuple[int, Saver]]] = {}
 
 #: Atoms, the first of `_TYPES`, with the lowest protocol at which stock writes them without a reduce.
 ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0, bytes: 3}
+#: They, and those that are not memoized, by id: to look a type up is to ask for its hash, which may be anybody's.
+ATOM_IDS: Final = frozenset(map(id, ATOMS))
+NUMBER_IDS: Final = ATOM_IDS - {id(str), id(bytes)}
 
 #: The `save` methods that do nothing of their own for the types of a plan, and for each the saver of what is in none.
 #: `pickler` adds its own, and libraries theirs.

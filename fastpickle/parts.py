@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import length_hint
-from types import BuiltinMethodType, NoneType
+from types import BuiltinMethodType
 from typing import Any, Final
 
 from .columns import forget
 from .cpickler import METACLASS_IDS, reducer
 from .graft import is_usual_file
-from .hooks import Plan, holds
+from .hooks import ATOM_IDS, NUMBER_IDS, Plan, holds
 from .runs import encode
 
 __all__ = ["SHORTEST_RUN", "parts"]
@@ -36,9 +36,6 @@ _SHORT_RUN: Final = 64
 _LONG_TEXT: Final = 256
 #: A longer row has long texts, or many items to be written in runs of their own.
 _LONG_ROW: Final = 2048
-#: Types of which a row is not longer than others, and has no keys; by id, since a type's hash may be anybody's.
-_NUMBERS: Final = frozenset(map(id, (NoneType, bool, int, float)))
-_ATOMS: Final = _NUMBERS | {id(str), id(bytes)}
 
 
 def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterable[Iterator[Any]]:
@@ -56,8 +53,8 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
     key = id(type(batch[width - 1]))
     file_write = pickler.framer.file_write
     if (
-        (len(batch) < _SHORTEST_OF_ATOMS * width and key in _ATOMS)
-        or plan.proto < (2 if key in _NUMBERS else 4)
+        (len(batch) < _SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
+        or plan.proto < (2 if key in NUMBER_IDS else 4)
         or not holds(pickler, plan)
         # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain
         or (type(file_write) is BuiltinMethodType and not is_usual_file(file_write.__self__))
@@ -96,7 +93,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
     most = n
     refused = overshot = False
     # How many are to be saved one by one: a container teaches the memo its keys, and how long it is.
-    rows = 0 if id(t) in _ATOMS else 1
+    rows = 0 if id(t) in ATOM_IDS else 1
     while done < n:
         if rows:
             begun = frame
@@ -140,9 +137,10 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             else:
                 refused = True
                 rows = size
-        elif len(data) > room:
+            continue
+        per_row = len(data) * 9 // (8 * size) + 1  # so that the next ones fit in, too, most often
+        if len(data) > room:
             forget(memo, before)
-            per_row = len(data) * 9 // (8 * size) + 1
             most = size // 2 if overshot else size - 1
             overshot = True
             if most < _FEWEST_ROWS:
@@ -154,6 +152,5 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             done = end
             most *= 2
             refused = overshot = False
-            per_row = len(data) * 9 // (8 * size) + 1  # so that the next ones fit in, too, most often
     if done < n:
         yield unsaved

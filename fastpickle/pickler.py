@@ -43,7 +43,6 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
-_ATOM_IDS = frozenset(map(id, hooks.ATOMS))
 #: A flat container of so many items is not saved sooner than hook by hook, if it is all that is dumped.
 _TINY = 3
 
@@ -85,7 +84,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if t in _ATOMS or (
                     t in hooks.savers
                     and len(obj) <= _TINY
-                    and _ATOM_IDS.issuperset(
+                    and hooks.ATOM_IDS.issuperset(
                         map(id, map(type, obj.values() if t is dict else obj))  # a type's hash may be anybody's
                     )
                 ):

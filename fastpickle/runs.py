@@ -25,7 +25,7 @@ from types import NoneType
 from typing import Any, Final
 
 from ._stdlib import BATCHSIZE
-from .opcodes import pack_long
+from .hooks import ATOM_IDS, NUMBER_IDS
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -71,7 +71,7 @@ def encode(
     """
     objs = columns[0]
     before = len(memo)
-    if proto < 4 and not all(id(type(column[0])) in _NUMBER_IDS for column in columns):
+    if proto < 4 and not all(id(type(column[0])) in NUMBER_IDS for column in columns):
         return None
     try:
         if len(columns) == 1:  # for these `_Rows` would take as long again, if they are few
@@ -86,10 +86,10 @@ def encode(
                 return join_ints(objs) if t is int else join_floats(objs)
             if is_one_type and (t is str or t is bytes) and proto >= 4 and memoize(objs, memo):
                 return join_texts(objs)
-            if id(t) in _ATOM_IDS and proto >= 4 and is_usual:
-                data = encode_atoms(objs, memo)
-                if data is not None:
-                    return data
+            if id(t) in ATOM_IDS and proto >= 4 and is_usual:
+                pieces = encode_atoms(objs, memo)
+                if pieces is not None:
+                    return b"".join(pieces)
                 forget(memo, before)
         rows = _Rows(memo, len(objs), containers, reducer_of, is_usual)
         for objs in columns:
@@ -224,9 +224,9 @@ class _Rows:
     def _look_at_several_types(self, objs: list[Any], depth: int) -> None:
         """Add atoms of several types, or objects of one type among which there is None."""
         type_ids = {*map(id, map(type, objs))}  # by id: a type's hash may be anybody's
-        if type_ids <= _NUMBER_IDS:
+        if type_ids <= NUMBER_IDS:
             self._add_numbers(objs, write_atoms)
-        elif type_ids <= _ATOM_IDS:
+        elif type_ids <= ATOM_IDS:
             memoized = [x if type(x) is str or type(x) is bytes else _GAP for x in objs]
             if not self.is_usual:
                 self._check_numbers([x for x, m in zip(objs, memoized, strict=True) if m is _GAP])
@@ -316,7 +316,7 @@ class _Rows:
         columns = zip(*map(dict.values, objs), strict=True)
         for key, column in zip(keys, columns, strict=True):
             if type(key) is int and id(key) not in self.memo:
-                self.parts.append(write_int(key) if -0x80000000 <= key <= 0x7FFFFFFF else pack_long(key))
+                self.parts.append(write_int(key))
             else:
                 self._add_get(key)
             self.look(list(column), depth)
@@ -449,7 +449,7 @@ class _Rows:
             places = [*map(firsts.__getitem__, new_ids)]
             for place in places:
                 gets[place] = None
-            memo.update(zip(new_ids, zip(count(before), map(objs.__getitem__, places))))  # noqa: B905
+            memo.update(zip(new_ids, zip(count(before), map(objs.__getitem__, places))))  # noqa: B905  # count()
         return gets
 
 
@@ -479,7 +479,7 @@ class _Groups:
         return found
 
     def __call__(self, objs: Any, gets: list[bytes | None] | None) -> list[Column]:
-        """Return the column of the containers: a writer, as those below."""
+        """Return the column of the containers: a writer, as those of `columns`."""
         pieces = self.rows.rows(gets) if self.rows.parts else []  # else all are empty
         return [write_groups(self.t, pieces, self.sizes)]
 
@@ -492,6 +492,4 @@ def _is_given(values: Iterable[Any]) -> Iterable[bool]:
 
 
 _TUPLES: Final = (b"", TUPLE1 + MEMOIZE, TUPLE2 + MEMOIZE, TUPLE3 + MEMOIZE)
-_NUMBER_IDS: Final = frozenset(map(id, (NoneType, bool, int, float)))
-_ATOM_IDS: Final = _NUMBER_IDS | {id(str), id(bytes)}
 _GAP: Final = object()

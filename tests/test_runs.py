@@ -20,7 +20,7 @@ import fastpickle
 from fastpickle import columns, parts, runs
 from fastpickle._stdlib import FRAMES_ARE_BYTESIO
 
-Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+Stock: Any = pickle._Pickler  # type: ignore[attr-defined]  # private, and what all is compared with
 CONTAINERS = frozenset((list, dict, tuple, set, frozenset))
 SEEDS = 40
 BLOCK = 3
@@ -374,7 +374,7 @@ class NoHash(type):
     def __eq__(cls, other: object) -> bool:
         return cls is other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python itself says that there is none
 
 
 def test_type_without_a_hash() -> None:
@@ -397,7 +397,7 @@ def test_dispatch_table_of_the_module_rebound(monkeypatch: pytest.MonkeyPatch) -
     assert fastpickle.dumps(rows, 4) == dumped(Stock, rows, 4)[2]
 
 
-class Counting(dict):  # type: ignore[type-arg]
+class Counting(dict[str, Any]):
     """A `__dict__` that is asked for its length by somebody."""
 
     act: Callable[[], None] | None = None
@@ -421,15 +421,15 @@ class Segment(str):
 
 def test_dict_of_an_instance_that_is_no_dict() -> None:
     def steps(run: Run) -> None:
-        rows = [[tables.Plain(a=i), [i]] for i in range(50)]
+        rows: list[Any] = [[tables.Plain(a=i), [i]] for i in range(50)]
         for plain, _ in rows[1:]:
-            plain.__dict__ = Counting(plain.__dict__)  # type: ignore[union-attr]
+            plain.__dict__ = Counting(plain.__dict__)
 
         def act() -> None:
             run.record("__len__", None)
             Counting.act = None
             for row in rows:
-                row[1].append("late")  # type: ignore[union-attr]
+                row[1].append("late")
 
         Counting.act = act
         try:
@@ -610,10 +610,10 @@ def test_keys_that_are_equal_and_not_the_same() -> None:
         def __eq__(self, other: object) -> bool:
             raise AssertionError("a key was compared")
 
-        __hash__ = None  # type: ignore[assignment]
+        __hash__ = None  # type: ignore[assignment]  # as Python itself says that there is none
 
     class HashedKey(Key):
-        def __hash__(self) -> int:  # type: ignore[override]
+        def __hash__(self) -> int:  # type: ignore[override]  # the base has none
             return 5
 
     check_object([{1: 2, (1,): 3} for _ in range(20)])

@@ -118,7 +118,7 @@ class Colour(enum.Enum):
     GREEN = "green"
 
 
-class ListOfOnes(list):  # type: ignore[type-arg]
+class ListOfOnes(list[int]):
     pass
 
 
