@@ -27,6 +27,7 @@ __all__ = [
     "BATCHSIZE",
     "FRAMES_ARE_BYTESIO",
     "NO_VALUE",
+    "TELLS_WHOSE",
     "CPickler",
     "Framer",
     "StockPickler",
@@ -35,6 +36,7 @@ __all__ = [
     "batchsize_now",
     "entry_of",
     "for_batch",
+    "is_usual_file",
     "memoized",
     "note",
     "note_value",
@@ -184,7 +186,10 @@ else:
 
 # From 3.14 on `_batch_appends` and `_batch_setitems` are told whose items they save, for those notes.
 
-if "obj" in inspect.signature(stock_methods["_batch_appends"]).parameters:
+#: Whether they are.
+TELLS_WHOSE: bool = "obj" in inspect.signature(stock_methods["_batch_appends"]).parameters
+
+if TELLS_WHOSE:
 
     def for_batch(items: Iterable[Any], obj: object) -> tuple[Any, ...]:
         """Return the arguments that `_batch_appends` and `_batch_setitems` take."""
@@ -270,3 +275,14 @@ def refuse_unreducible(obj: object) -> BaseException:
     except BaseException as exc:
         return exc
     raise AssertionError("stock can reduce it")
+
+
+# Files.
+
+
+def is_usual_file(file: Any) -> bool:
+    """Tell whether nobody's code sees how much is written at a time: it is in memory, or goes to a real file."""
+    t = type(file)
+    return issubclass(t, io.BytesIO) or (
+        issubclass(t, (io.BufferedWriter, io.BufferedRandom)) and type(file.raw) is io.FileIO
+    )

@@ -30,7 +30,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import NO_VALUE, CPickler, entry_of, stock_methods
+from ._stdlib import NO_VALUE, CPickler, entry_of
 from .hooks import Plan
 from .instances import LOOKED_INTO, METACLASSES, is_bare, is_pure, names
 
@@ -315,7 +315,7 @@ def is_found(pickler: Any, obj: Any) -> bool:
         and type(obj.__qualname__) is str
         and module.__dict__.get(obj.__qualname__) is obj
         and builtins.__import__ is _import
-        and type(pickler).save_global is stock_methods["save_global"]
+        and type(pickler).save_global in hooks.known_save_globals
         and "save_global" not in pickler.__dict__
     )
 

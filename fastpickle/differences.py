@@ -7,7 +7,7 @@
 
 Up to 3.14 C ends exact containers of some lengths with another batch than Python (`_stdlib.awkward_batches`), and up
 to 3.12 it fetches some texts from the memo that Python writes again, at protocol 0.  For a library's pickler there are
-names that no dict must have (`hooks.GraftRule`).
+names that no dict must have (`rules.GraftRule`).
 
 Not for: objects that C cannot reduce as Python does; those it never meets (`cpickler`).
 """
@@ -22,10 +22,11 @@ from typing import Any, Final, NamedTuple
 
 from ._stdlib import BATCHSIZE, CPickler, awkward_batches, awkward_escapes, memoized
 from .cpickler import LARGE, ROOM, Grafter, Held, is_by_name
-from .hooks import STOCK_RULE, Plan, texts_of
+from .hooks import STOCK_RULE, Plan
 from .instances import METACLASSES
 from .mending import HIGH, Ends, Wanted, mend, mend_last, possible_ends
 from .reading import find_doubtful, has_text, is_opcode
+from .rules import texts_of
 
 # fmt: off
 from pickle import (  # isort: skip

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from io import BufferedRandom, BufferedWriter, BytesIO, FileIO
+from io import BytesIO
 from itertools import islice
 from operator import attrgetter, length_hint
 from pickle import FRAME
@@ -26,7 +26,7 @@ from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import BATCHSIZE, CPickler, Framer
+from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file
 from .cpickler import (
     ROOM,
     SMALL_TABLE,
@@ -51,7 +51,6 @@ __all__ = [
     "dumps",
     "finished",
     "is_for_batches",
-    "is_usual_file",
     "may_write",
     "root",
     "whole",
@@ -307,9 +306,9 @@ def _may_graft(pickler: Any, plan: Plan) -> bool:
     """Tell whether C may write for this pickler now."""
     framer = pickler.framer
     return (
-        (framer.current_frame is None) is (plan.proto < 4)
+        getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
+        and (framer.current_frame is None) is (plan.proto < 4)
         and _is_usual_framer(pickler, framer)
-        and getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
         and (plan.graft_rule.allows is None or bool(plan.graft_rule.allows(pickler)))
     )
 
@@ -329,12 +328,6 @@ def _is_usual_framer(pickler: Any, framer: Any) -> bool:
 _write_large_bytes: Final = Framer.write_large_bytes
 _attributes_of_framer = attrgetter("commit_frame", "write_large_bytes", "_FRAME_SIZE_TARGET", "_FRAME_SIZE_MIN")
 _FRAMER: Final = _attributes_of_framer(Framer)
-
-
-def is_usual_file(file: Any) -> bool:
-    """Tell whether nobody's code sees how much is written at a time: it is in memory, or goes to a real file."""
-    t = type(file)
-    return issubclass(t, BytesIO) or (issubclass(t, (BufferedWriter, BufferedRandom)) and type(file.raw) is FileIO)
 
 
 def may_write() -> bool:

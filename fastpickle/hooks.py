@@ -9,7 +9,8 @@ Shortcuts replace calls that stock makes.  So one is allowed only if it is *know
 
 | hook                                                   | where                        | then              |
 |--------------------------------------------------------|------------------------------|-------------------|
-| `save` (unless a library's that is known), `memoize`,  | class or instance            | `PLAIN`           |
+| `save` (unless a library's that is known), `memoize`   | class or instance            | `PLAIN`           |
+| (unless it is one with that, as is `_batch_setitems`), |                              |                   |
 | `put`, `get`, `persistent_id`, `save_reduce`,          |                              |                   |
 | `_batch_appends`, `_batch_setitems`, `_BATCHSIZE`,     |                              |                   |
 | `reducer_override`                                     |                              |                   |
@@ -47,24 +48,26 @@ Not for: saving anything, and not for knowing libraries: those tell about themse
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
-from pickle import MEMOIZE, STACK_GLOBAL
-from types import BuiltinMethodType, MappingProxyType, NoneType
+from types import BuiltinMethodType, FunctionType, NoneType
 from typing import Any, Final
 
-from ._stdlib import NO_VALUE, CPickler, Framer, StockPickler, stock_methods
+from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, CPickler, Framer, StockPickler, is_usual_file, stock_methods
+from .older import batch_methods, is_adapted
+from .rules import LIBRARIES, GraftRule, HashRule, load_library
 
 __all__ = [
     "ATOMS",
     "ATOM_IDS",
+    "COLD",
     "NUMBER_IDS",
     "PLAIN",
+    "STOCK_ENTRIES",
     "STOCK_RULE",
     "Dump",
-    "GraftRule",
     "Plan",
+    "Reduced",
     "Saver",
     "Write",
     "by_save",
@@ -72,28 +75,43 @@ __all__ = [
     "doubt",
     "entries_of",
     "graft_rules",
+    "hash_rules",
+    "hash_savers",
     "holds",
     "known_entries",
+    "known_save_globals",
     "known_saves",
     "known_tables",
+    "learn_save",
+    "may_be_known",
     "outside",
     "plan",
+    "plan_of",
     "saved_by_name",
     "savers",
     "settled",
-    "texts_of",
     "watched",
 ]
 
 #: Appends to the current frame, or to the file where there are no frames.
 Write = Callable[[bytes], Any]
-#: Saves one object that is not in the memo, the frame of which has been committed if it was full:
-#: saver(pickler, plan, obj, write), with the `plan` in force and the `write` of the current frame.
-Saver = Callable[[Any, "Plan", Any, Write], None]
+#: What is to be saved for an object that goes through a reduce; a plain tuple, since one with names takes 0.3 us more:
+#:   its parts, the opcode that makes it of them, and what 3.14 calls them, and it, in its notes;
+#:   what saves its items (None if there are none), but for a few that it gives back with what ends them;
+#:   its state (or the function that sets it, the object and the state; or nothing), and the opcode that sets that.
+_Finish = Callable[[], "tuple[list[Any], bytes] | None"]
+Reduced = tuple[tuple[Any, ...], bytes, tuple[str, ...], str, "_Finish | None", tuple[Any, ...], bytes]
+#: Saves one object that is not in the memo, the frame of which has been committed if it was full, or tells what is to
+#: be saved for it: saver(pickler, plan, obj, write), with the `plan` in force and the `write` of the current frame.
+Saver = Callable[[Any, "Plan", Any, Write], "Reduced | None"]
 
 
 #: The `save` methods, of those in `known_saves`, that do something of their own for some types, and what tells which.
 choosy_saves: Final[dict[Any, Callable[[type], Any]]] = {}
+
+
+#: The `save` methods, of those in `known_saves`, of picklers that make digests, each with what these do otherwise.
+hash_rules: Final[dict[Any, HashRule]] = {}
 
 
 class Plan(dict[type, "Saver | None"]):
@@ -106,16 +124,18 @@ class Plan(dict[type, "Saver | None"]):
         save: the class's `save`, for where the plan is no longer in force.
         other: saves an object of any other type.
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
-        containers: which of list, dict, tuple, set and frozenset are saved as stock does, and so may be part of a run.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
+        short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
+        containers: which of list, dict, tuple, set and frozenset are saved as stock does, and so may be part of a run.
         graft_rule: what the C pickler is to be asked where it takes over; None where it must not (`graft`).
+        hash_rule: what a pickler of digests does otherwise; None for all others, whose texts are memoized.
         in_doubt: the empty plan that stands for this one from when code that is not ours runs until it is looked at.
         doubted: the plan that this one stands for in that way, if it does.
     """
 
     __slots__ = (
-        "containers", "doubted", "graft_rule", "in_doubt", "is_choice", "other", "proto", "save", "save_dict",
-        "save_list", "save_tuple",
+        "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "other", "proto", "save",
+        "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -123,9 +143,11 @@ class Plan(dict[type, "Saver | None"]):
         self.save = save
         self.other = other
         self.is_choice = choosy_saves.get(save)
-        self.save_list = self.save_dict = self.save_tuple = other
         self.containers: frozenset[type] = frozenset()
+        self.save_list = self.save_dict = self.save_tuple = other
+        self.short_lists = self.short_dicts = self.short_tuples = False
         self.graft_rule: Any = None
+        self.hash_rule = hash_rules.get(save)
         self.doubted = doubted
         self.in_doubt = self
 
@@ -137,8 +159,14 @@ def by_save(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
 
 PLAIN: Final = Plan(0, stock_methods["save"], by_save)  # assumes nothing, so there is nothing to doubt
 
+#: The same where an object that makes a plan worth its while may still come (`hashing`).
+COLD: Final = Plan(0, stock_methods["save"], by_save)
+
 #: The savers of containers by type, each with the lowest protocol that it can write.  `pickler` fills it.
 savers: Final[dict[type, tuple[int, Saver]]] = {}
+
+#: The same for picklers that make digests, atoms too.  `hashing` fills it.
+hash_savers: Final[dict[type, tuple[int, Saver]]] = {}
 
 #: Atoms, the first of `_TYPES`, with the lowest protocol at which stock writes them without a reduce.
 ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0, bytes: 3}
@@ -155,59 +183,6 @@ known_entries: Final[dict[tuple[type, Any], Saver]] = {}
 known_tables: Final[set[type]] = {dict}
 
 
-class GraftRule:
-    """What has to be asked where the C pickler writes in the place of dispatch entries.
-
-    Args:
-        allows: tells whether this pickler may graft now; None if it always may.
-        refuses: tells whether instances of a type are not for C; None if no type is refused.
-        names: the dicts that have one of them as a key are not for C.
-        lengths: gives for a pickler the lengths of dicts that are not for C if they have one of some more names; None
-            if there are none.
-        compared: gives these names; it takes 10 us.
-        builtins: what C saves without asking where a protocol has no opcode for a type, and is not for it; each with
-            the lowest protocol at which C does not.
-
-    Attributes:
-        texts_of_names, texts_of_builtins: by protocol, what is found in a pickle that has one of them in it.
-        unwanted: by protocol, the ids of the builtins that C may have saved.
-    """
-
-    __slots__ = (
-        "allows", "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names",
-        "unwanted",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        allows: Callable[[Any], bool] | None = None,
-        refuses: Callable[[type], bool] | None = None,
-        names: frozenset[str] = frozenset(),
-        lengths: Callable[[Any], tuple[int, ...]] | None = None,
-        compared: Callable[[Any], tuple[str, ...]] | None = None,
-        builtins: Mapping[Any, int] = MappingProxyType({}),
-    ) -> None:
-        self.allows = allows
-        self.refuses = refuses
-        self.names = names
-        self.lengths = lengths
-        self.compared = compared
-        self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
-        self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
-        # Up to protocol 3 a module is written each time, from 4 on the name is: it is another str each time.
-        self.texts_of_builtins: list[tuple[bytes, ...]] = []
-        for proto, unwanted in enumerate(self.unwanted):
-            old = (b"builtin", b"_codecs") if unwanted else ()
-            new = texts_of((x.__name__ for x in builtins if id(x) in unwanted), proto)
-            self.texts_of_builtins.append(old if proto < 4 else tuple(text + MEMOIZE + STACK_GLOBAL for text in new))
-
-
-def texts_of(names: Iterable[str], proto: int) -> tuple[bytes, ...]:
-    """Return what stands in a pickle where a dict's key is one of some names, or a class has it."""
-    texts = [name.encode("utf-8", "surrogatepass") for name in names]
-    return tuple([text if proto < 4 or len(text) > 255 else bytes([len(text)]) + text for text in texts])
-
-
 #: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.
 graft_rules: Final[dict[tuple[type, Any], GraftRule]] = {}
 #: That of stock's own entries, with nothing to ask.
@@ -218,23 +193,33 @@ saved_by_name: Final[dict[Any, Callable[[Any, Any], bool]]] = {
     stock_methods["save_global"]: lambda pickler, obj: True,
 }
 
-# A library describes its own hooks in a module that is imported when its first pickler is met.
-_LIBRARIES: Final = {"dill": "fastpickle.backends.dill"}
+#: The `save_global` methods that do what stock's does for what is found under its name.
+known_save_globals: Final[set[Any]] = {stock_methods["save_global"]}
 
 _INSTANCE_HOOKS: Final = frozenset(
     ("save", "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems",
      "_BATCHSIZE", "reducer_override")
 )  # fmt: skip
-_methods: Final = attrgetter(
+_METHODS: Final = (
     "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems", "_BATCHSIZE",
     "__getattribute__",
 )  # fmt: skip
+_methods: Final = attrgetter(*_METHODS)
+_called_by_rules: Final = attrgetter("memoize", "_batch_setitems")
+_MEMOIZE: Final = _METHODS.index("memoize")
+_SET_ITEMS: Final = _METHODS.index("_batch_setitems")
 _STOCK_METHODS: Final = _methods(StockPickler)
+#: Those of classes that override none: on our base, or under install(), and on stock's.
+_NOBODYS: Final = (
+    tuple(batch_methods.get(name, method) for name, method in zip(_METHODS, _STOCK_METHODS, strict=True)),
+    _STOCK_METHODS,
+)
+_CALLED_BY_RULES: Final = tuple((m[_MEMOIZE], m[_SET_ITEMS]) for m in _NOBODYS)
 
 _TYPES: Final[tuple[type, ...]] = (NoneType, bool, int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
 #: The dispatch entries of `_TYPES`.
 entries_of: Final = itemgetter(*_TYPES)
-_STOCK_ENTRIES: Final = tuple(  # not from the table: dill may have edited it already
+STOCK_ENTRIES: Final[tuple[Any, ...]] = tuple(  # not from the table: dill may have edited it already
     stock_methods["save_" + {"NoneType": "none", "int": "long"}.get(t.__name__, t.__name__)] for t in _TYPES
 )
 _framer_write: Final = Framer.write
@@ -255,8 +240,8 @@ def plan(pickler: Any) -> Plan:
     cls = type(pickler)
     try:
         if (
-            (cls.save not in known_saves and not _learn_save(cls.save))
-            or _methods(cls) != _STOCK_METHODS
+            (cls.save not in known_saves and not learn_save(cls.save))
+            or not _are_known(cls)
             or getattr(pickler, "__getattr__", None) is not None  # before the next: it would be called for that
             or getattr(pickler, "reducer_override", NO_VALUE) is not NO_VALUE
         ):
@@ -283,9 +268,23 @@ def plan(pickler: Any) -> Plan:
         if type(proto) is not int or (not state["bin"]) is not (proto == 0):
             return PLAIN
         found = _plans.get((proto, cls.save, entries))
-        return _make_plan(proto, cls.save, entries) if found is None else found
+        return plan_of(proto, cls.save, entries) if found is None else found
     except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
         return PLAIN
+
+
+def _are_known(cls: Any) -> bool:
+    """Tell whether the methods of a class whose `save` is known are nobody's, or those of a library that go with it."""
+    methods = _methods(cls)
+    rule = hash_rules.get(cls.save)
+    if rule is None:
+        return methods in _NOBODYS
+    if not rule.methods:
+        rule.methods = tuple(
+            (*m[:_MEMOIZE], rule.memoize, *m[_MEMOIZE + 1 : _SET_ITEMS], rule.set_items, *m[_SET_ITEMS + 1 :])
+            for m in _NOBODYS
+        )
+    return methods in rule.methods and _called_by_rules(StockPickler) in _CALLED_BY_RULES
 
 
 # While a pickler saves, the plan in force or in doubt is in its `_fastpickle_plan`, and a Dump in `_fastpickle_dump`.
@@ -296,32 +295,43 @@ class Dump:
 
     Attributes:
         framer, memo, write: the pickler's.
+        names: those of its attributes, when it was looked last whether there is a hook among them.
         entries: the dispatch entries of `_TYPES`.
-        is_usual: whether all that is in the memo was put there by code of ours or stock's.
+        is_usual: whether all that is in the memo was put there by code of ours or stock's, and no other code has run,
+            nor will where nothing doubts the plan: below a file in C that hands what it gets to somebody's.
+        doubts: how often the plan has been looked at again.
         nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
         looks: how many more looks at a type may be in vain.
         known: what `graft` knows of types, until somebody's code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
+        loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
         penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
     """
 
     __slots__ = (
-        "entries", "framer", "is_usual", "known", "looks", "memo", "nobodys", "offers_to_skip", "penalty",
-        "reducers", "root", "write",
+        "doubts", "entries", "framer", "is_usual", "known", "looks", "loop", "memo", "names", "nobodys",
+        "offers_to_skip", "penalty", "reducers", "root", "unsaved", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any) -> None:
         self.framer = pickler.framer
         self.memo = pickler.memo
-        self.is_usual = not self.memo
+        file_write = self.framer.file_write
+        self.is_usual = not self.memo and (
+            type(file_write) is not BuiltinMethodType or is_usual_file(file_write.__self__)
+        )
         self.write = pickler.write
         self.entries = entries_of(pickler.dispatch)
+        self.names: Any = None
         self.nobodys: set[type] = set()
         self.looks = 4
         self.known: dict[type, frozenset[str]] = {}
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
+        self.loop: Any = None
+        self.unsaved = 0
+        self.doubts = 0
         self.penalty = 0
         self.offers_to_skip = 0
 
@@ -335,7 +345,7 @@ def doubt(pickler: Any) -> None:
 def settled(pickler: Any) -> Plan:
     """Return the plan in force; if it is in doubt, look again, and take the doubted one if everything is as it was.
 
-    Costs about 0.8 us if the plan was in doubt.
+    Costs about 0.5 us if the plan was in doubt.
     """
     found: Plan = pickler._fastpickle_plan
     doubted = found.doubted
@@ -355,9 +365,10 @@ def settled(pickler: Any) -> Plan:
             and state["bin"]
             and not state["fast"]
             and len(framer.__dict__) == 2
-            and _INSTANCE_HOOKS.isdisjoint(state)
+            and (framer.current_frame is not None or type(framer.file_write) is BuiltinMethodType)
+            and ([*state] == dump.names or _has_no_hook(state, dump))
             and cls.save is doubted.save
-            and _methods(cls) == _STOCK_METHODS
+            and _are_known(cls)
             and type(pickler.dispatch) in known_tables
             and entries_of(pickler.dispatch) == dump.entries
             and getattr(pickler, "__getattr__", None) is None
@@ -367,10 +378,19 @@ def settled(pickler: Any) -> Plan:
         as_it_was = False
     found = state["_fastpickle_plan"] = doubted if as_it_was else PLAIN
     dump.is_usual = False
+    dump.doubts += 1
     dump.nobodys.clear()
     dump.known.clear()
     dump.reducers.clear()
     return found
+
+
+def _has_no_hook(state: dict[str, Any], dump: Dump) -> bool:
+    """Tell whether none of a pickler's attributes is a hook, but an adapter of ours; its names are kept."""
+    if _INSTANCE_HOOKS.isdisjoint(state):
+        dump.names = [*state]
+        return True
+    return is_adapted(state, _INSTANCE_HOOKS)
 
 
 def holds(pickler: Any, plan: Plan) -> bool:
@@ -403,21 +423,22 @@ def _fetch_memo(pickler: Any) -> Any:
     return pickler.memo if "_fastpickle_memo" in pickler.__dict__ else None
 
 
-def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
+def plan_of(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
     """Make the plan for a protocol, a `save` and the dispatch entries of `_TYPES`, or find an equal one."""
-    if type(proto) is not int or proto < 0:
+    is_hash = save in hash_rules
+    if type(proto) is not int or proto < (2 if is_hash else 0):
         return PLAIN
-    if entries[: len(ATOMS)] != _STOCK_ENTRIES[: len(ATOMS)]:
+    if entries[: len(ATOMS)] != STOCK_ENTRIES[: len(ATOMS)]:
         return PLAIN
     found: dict[type, Saver | None] = {}
     known = []  # the entries, but for those that may be anybody's: a table must not keep them, and what they refer to
-    for t, entry, stock_entry in zip(_TYPES, entries, _STOCK_ENTRIES, strict=True):
-        if t in ATOMS:
+    for t, entry, stock_entry in zip(_TYPES, entries, STOCK_ENTRIES, strict=True):
+        if is_hash or t not in ATOMS:
+            lowest_proto, own_saver = (hash_savers if is_hash else savers)[t]
+            saver = own_saver if entry is stock_entry else _saver_of(t, entry)
+        else:
             saver = None
             lowest_proto = ATOMS[t]
-        else:
-            lowest_proto, own_saver = savers[t]
-            saver = own_saver if entry is stock_entry else _saver_of(t, entry)
         known.append(entry if entry is stock_entry or saver is not None else None)
         if proto >= lowest_proto and (saver is not None or t in ATOMS):
             found[t] = saver
@@ -427,11 +448,15 @@ def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         new.in_doubt = Plan(proto, save, known_saves[save], doubted=new)
         if proto:  # at protocol 0 there is no other shortcut than a graft
             new.update(found)
-        new.graft_rule = new.in_doubt.graft_rule = _graft_rule(entries)
+        if not is_hash:
+            new.graft_rule = new.in_doubt.graft_rule = _graft_rule(entries)
         new.containers = frozenset(t for t in (list, dict, tuple, set, frozenset) if new.get(t) is savers[t][1])
         new.save_list = new.get(list) or new.other
         new.save_dict = new.get(dict) or new.other
         new.save_tuple = new.get(tuple) or new.other
+        new.short_lists = list in new.containers
+        new.short_dicts = dict in new.containers
+        new.short_tuples = tuple in new.containers
         _plans[key] = new
     return _plans[key]
 
@@ -439,7 +464,7 @@ def _make_plan(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
 def _graft_rule(entries: tuple[Any, ...]) -> GraftRule | None:
     """Return the rule for picklers with these dispatch entries, None if one of them is anybody's."""
     rule = None if CPickler is None else STOCK_RULE
-    for t, entry, stock_entry in zip(_TYPES, entries, _STOCK_ENTRIES, strict=True):
+    for t, entry, stock_entry in zip(_TYPES, entries, STOCK_ENTRIES, strict=True):
         if rule is not None and entry is not stock_entry:
             rule = graft_rules.get((t, entry)) if rule is STOCK_RULE else None
     return rule
@@ -447,24 +472,23 @@ def _graft_rule(entries: tuple[Any, ...]) -> GraftRule | None:
 
 def _saver_of(t: type, entry: Any) -> Saver | None:
     """Return the saver that may stand for a library's dispatch entry, None if the entry is not known."""
-    _load_library(entry)
+    load_library(entry)
     return known_entries.get((t, entry))
 
 
-def _learn_save(save: Any) -> bool:
+def learn_save(save: Any) -> bool:
     """Tell whether this override of `save` turns out to be a library's that is known."""
-    _load_library(save)
+    load_library(save)
     return save in known_saves
 
 
-def _load_library(function: Any) -> None:
-    """Let the library that `function` comes from tell what is known of it."""
-    module = getattr(function, "__module__", None)
-    if type(module) is str:
-        name = module.partition(".")[0]
-        backend = _LIBRARIES.get(name)
-        if backend is not None:
-            try:
-                importlib.import_module(backend)
-            except Exception:  # a version that the backend cannot even be imported with is an unknown one
-                _LIBRARIES.pop(name, None)
+def may_be_known(entry: Any) -> bool:
+    """Tell whether a dispatch entry is stock's own function, or comes from a library of which something is known."""
+    if type(entry) is not FunctionType:
+        return False
+    module = entry.__module__
+    return type(module) is str and (module == "pickle" or module.partition(".")[0] in LIBRARIES)
+
+
+if not FRAMES_ARE_BYTESIO:  # PyPy: the same questions, asked as its JIT answers them sooner
+    from .looks import plan, settled  # for `settled` there is another Dump, too

@@ -5,7 +5,7 @@
                                                                       some names    yes, if none is in its __dict__
 
 That is so for instances of classes that leave `object.__reduce_ex__` as it is (plain classes, dataclasses, slots,
-namedtuples, subclasses of list and dict), for enums, and for the types of the standard library in `_STDLIBS`.  What a
+namedtuples, subclasses of list and dict), for enums, and for the types of the standard library in `STDLIBS`.  What a
 reduce of the standard library runs is compared with what was there when this module was imported.
 
 Not for: classes and functions themselves, which are saved by name (`reduce.is_stocks`).
@@ -31,6 +31,7 @@ __all__ = [
     "LOOKED_INTO",
     "METACLASSES",
     "NOBODYS",
+    "STDLIBS",
     "is_bare",
     "is_default",
     "is_plain_class",
@@ -85,7 +86,7 @@ def _functions(t: type) -> tuple[Any, ...]:
 
 
 #: Types whose reduce runs only the standard library's code, and what that was at import.
-_STDLIBS: dict[type, tuple[Any, ...]] = {
+STDLIBS: dict[type, tuple[Any, ...]] = {
     t: _functions(t)
     for t in (
         complex, range, Decimal, uuid.UUID, fractions.Fraction, collections.OrderedDict, collections.deque,
@@ -119,8 +120,8 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     Returns:
         None if not; otherwise the names that must not be in an instance's `__dict__`, perhaps none.
     """
-    if t in _STDLIBS:
-        if entry is not (_pickle_complex if t is complex else None) or _functions(t) != _STDLIBS[t]:
+    if t in STDLIBS:
+        if entry is not (_pickle_complex if t is complex else None) or _functions(t) != STDLIBS[t]:
             return None
         return _hiding(t)
     if entry is not None or not is_plain_class(t):
@@ -197,7 +198,7 @@ def is_default(t: type) -> bool:
 def is_bare(t: type) -> bool:
     """Tell whether instances of `t`, to which `names` gave names, have nothing but a `__dict__`."""
     return (
-        t not in _STDLIBS
+        t not in STDLIBS
         and type(t) is not enum.EnumMeta
         and t.__basicsize__ == _Dummy.__basicsize__
         and not t.__itemsize__

@@ -14,20 +14,20 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import length_hint
 from types import BuiltinMethodType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from ._stdlib import is_usual_file
 from .columns import forget
 from .cpickler import METACLASS_IDS, reducer
-from .graft import is_usual_file
 from .hooks import ATOM_IDS, NUMBER_IDS, Plan, holds
 from .runs import encode
 
-__all__ = ["SHORTEST_RUN", "parts"]
+__all__ = ["SHORTEST_OF_ATOMS", "SHORTEST_RUN", "parts"]
 
 #: Fewer items are saved one by one.
 SHORTEST_RUN: Final = 12
 #: If they are atoms, fewer than these: what it takes to begin a run is gained only then.
-_SHORTEST_OF_ATOMS: Final = 48
+SHORTEST_OF_ATOMS: Final = 48
 #: What is left of a batch, or of a frame, is a run if it has so many rows.
 _FEWEST_ROWS: Final = 8
 #: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
@@ -37,11 +37,14 @@ _LONG_TEXT: Final = 256
 #: A longer row has long texts, or many items to be written in runs of their own.
 _LONG_ROW: Final = 2048
 
+_Part: TypeAlias = "tuple[Iterator[Any], int]"
 
-def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterable[Iterator[Any]]:
+
+def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterable[_Part]:
     """Write items of a container that are of one shape, as runs, and yield iterators of those in between.
 
-    What is yielded is for `save_all`.  It is not called from here, since it would be a Python frame deeper then.
+    What is yielded, each with its length, is for `save_all`.  It is not called from here, since it would be a Python
+    frame deeper then.
 
     Args:
         pickler: the pickler.
@@ -50,20 +53,23 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
         unsaved: its iterator, which is left just past the last item that was tried.
         width: 2 for keys and values in turn.
     """
+    n = len(batch)
+    if n < SHORTEST_RUN * width:
+        return ((unsaved, n),)
     key = id(type(batch[width - 1]))
     file_write = pickler.framer.file_write
     if (
-        (len(batch) < _SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
+        (n < SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
         or plan.proto < (2 if key in NUMBER_IDS else 4)
         or not holds(pickler, plan)
         # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain
         or (type(file_write) is BuiltinMethodType and not is_usual_file(file_write.__self__))
     ):
-        return (unsaved,)
+        return ((unsaved, n),)
     return _parts(pickler, plan, batch, unsaved, width)
 
 
-def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> Iterator[Iterator[Any]]:
+def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> Iterator[_Part]:
     n = len(batch)
     done = 0
     per_row = 1
@@ -72,7 +78,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
     if t is str or t is bytes:  # `encode` should not be tried on more than goes into a frame
         per_row = max([len(x) for x in batch[width - 1 : 16 * width : width] if type(x) is t]) + 3
         if per_row > _LONG_TEXT:
-            yield unsaved
+            yield unsaved, n
             return
     memo = pickler.memo
     framer = pickler.framer
@@ -98,7 +104,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         if rows:
             begun = frame
             before = 0 if frame is None else frame.tell()
-            yield islice(unsaved, rows * width)
+            yield islice(unsaved, rows * width), rows * width
             is_first = not done
             done = n - length_hint(unsaved)
             if not holds(pickler, plan):
@@ -153,4 +159,4 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             most *= 2
             refused = overshot = False
     if done < n:
-        yield unsaved
+        yield unsaved, n - done

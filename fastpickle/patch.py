@@ -1,11 +1,13 @@
 """`install()`: puts `fastpickle.Pickler`'s methods into the stock class, under every library that subclasses it.
 
-    install()     pickle._Pickler.save = Pickler.save, and what it needs: its plan, the switch of grafts, the memo
+    install()     pickle._Pickler.save = Pickler.save, and what it needs: its plan, the switch of grafts, the memo;
+                  and, where stock's take an argument more, a _batch_appends and _batch_setitems that do without it
     uninstall()   the very objects that were there, back again
 
-Four attributes of one class are all that is touched.  Subclasses need nothing: they inherit `save`, or call it by
-`super()` or by the name of the class.  The dispatch tables, stock's and the copies that libraries took of it, need
-nothing either: `save` knows stock's functions by identity wherever it finds them, so a table stays just what it was.
+Four attributes of one class, six from Python 3.14 on, are all that is touched.  Subclasses need nothing: they inherit
+`save`, or call it by `super()` or by the name of the class.  The dispatch tables, stock's and the copies that libraries
+took of it, need nothing either: `save` knows stock's functions by identity wherever it finds them, so a table stays
+just what it was.
 
 Not for: the C pickler (`pickle.Pickler`, `pickle.dumps`), which nobody can hook and which stays as it is.
 """
@@ -18,16 +20,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ._stdlib import StockPickler, stock_methods
+from ._stdlib import StockPickler
 from .lazymemo import fetch_memos
+from .older import batch_methods
 from .pickler import Pickler
 
 __all__ = ["install", "is_installed", "patched", "uninstall"]
 
 # `save` is put in last and taken out first: another thread never finds it without the attribute that it needs.
-# Nothing is put in where `save` is stock's own: PyPy would compile anew what it has compiled for the class.
-_ATTRIBUTES: Final = (
-    () if Pickler.save is stock_methods["save"] else ("_fastpickle_plan", "fastpickle_grafts", "memo", "save")
+# On PyPy the memo is an attribute of the instance, as in stock.
+_ATTRIBUTES: Final = tuple(
+    [
+        name
+        for name in ("_fastpickle_plan", "fastpickle_grafts", "memo", *batch_methods, "save")
+        if name in vars(Pickler)
+    ]
 )
 _MISSING: Final = object()
 

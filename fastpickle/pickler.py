@@ -23,16 +23,21 @@ from ._stdlib import (
     ASKS_PERSISTENT_ID_ALWAYS,
     FRAMES_ARE_BYTESIO,
     NO_VALUE,
+    TELLS_WHOSE,
     Framer,
     StockPickler,
     note,
     refuse_reduce_value,
     stock_methods,
 )
-from .hooks import PLAIN, Dump, Plan, doubt, settled
+from .hashed import save_other as save_hashed
+from .hashing import is_worth_a_plan
+from .hooks import COLD, PLAIN, Dump, Plan, doubt, settled
 from .lazymemo import LazyMemo
+from .loop import commit_frame, save_all
+from .older import adapt, batch_methods, is_asked_about, overrides_batches, restore_adapted, save_pers
 from .opcodes import BININT1, SHORT_BINUNICODE, pack_binfloat, pack_binint, pack_binint2, pack_binunicode
-from .plain import commit_frame, save_all
+from .parts import SHORTEST_OF_ATOMS
 from .reduce import AS_CLASS, is_stocks, reduce_value, save_object
 from .splicing import restore
 
@@ -43,6 +48,8 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
+#: What the loop saves without a saver, if it is short.
+_SHORT = frozenset((list, dict, tuple))
 #: A flat container of so many items is not saved sooner than hook by hook, if it is all that is dumped.
 _TINY = 3
 
@@ -78,17 +85,28 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         except AttributeError:  # it was bound under install(), and is called after uninstall()
             plan = None
         t = type(obj)
-        is_root = has_dump = False
+        is_root = has_dump = is_cold = False
+        adapted: tuple[str, ...] = ()
         try:
+            if plan is COLD:
+                is_cold = (t is list or t is dict or t is tuple) and is_worth_a_plan(self, obj, t)
+                plan = None if is_cold else PLAIN
             if plan is None:
                 if t in _ATOMS or (
                     t in hooks.savers
                     and len(obj) <= _TINY
+                    and not (TELLS_WHOSE and overrides_batches(type(self)))
                     and hooks.ATOM_IDS.issuperset(
                         map(id, map(type, obj.values() if t is dict else obj))  # a type's hash may be anybody's
                     )
                 ):
                     plan = PLAIN  # nothing to be gained
+                elif not is_cold and type(self).save in hooks.hash_rules and not is_worth_a_plan(self, obj, t):
+                    plan = PLAIN  # but what is in it is looked at
+                    is_root = True
+                    object.__setattr__(self, "_fastpickle_plan", COLD)
+                    if TELLS_WHOSE and overrides_batches(type(self)):
+                        adapted = adapt(self)
                 else:
                     plan = hooks.plan(self)
                     if plan.graft_rule is not None and not self.__dict__.pop("_fastpickle_is_refused", False):
@@ -99,6 +117,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             plan = hooks.plan(self)
                     is_root = True
                     object.__setattr__(self, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
+                    if TELLS_WHOSE and not is_cold and overrides_batches(type(self)):
+                        adapted = adapt(self)
                     if plan:
                         has_dump = True
                         self.__dict__["_fastpickle_dump"] = Dump(self, obj)
@@ -118,12 +138,14 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         self.write(self.get(x[0]))
                     elif t in plan:
                         saver = plan[t]
-                        if saver is None:
-                            save_all(self, plan, iter((obj,)))
+                        if saver is None or (t in _SHORT and len(obj) < SHORTEST_OF_ATOMS and plan.hash_rule is None):
+                            save_all(self, plan, iter((obj,)), 1, framer.write)
                         else:
                             saver(self, plan, obj, framer.file_write if frame is None else frame.write)
                     elif (call := self.dispatch.get(t)) is None or is_stocks(self, call, obj, t):
-                        save_object(self, plan, obj, None)
+                        reduced = (save_object if plan.hash_rule is None else save_hashed)(self, plan, obj, None)
+                        if reduced is not None:
+                            save_all(self, plan, iter(()), 0, framer.write, (obj, reduced, iter(reduced[0])))
                     else:  # as save_object() would, with a frame less
                         doubt(self)
                         try:
@@ -144,8 +166,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if save_persistent_id or ASKS_PERSISTENT_ID_ALWAYS:
                 x = self.persistent_id(obj)
                 if x is not None and save_persistent_id:
-                    self.save_pers(x)
-                    return
+                    if type(self).save is Pickler.save:
+                        self.save_pers(x)
+                        return
+                    if is_asked_about(self, obj):
+                        save_pers(self, x)
+                        return
             x = self.memo.get(id(obj))
             if x is not None:
                 self.write(self.get(x[0]))
@@ -200,16 +226,33 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 raise
         finally:
             if is_root:
-                object.__delattr__(self, "_fastpickle_plan")
+                if is_cold:
+                    object.__setattr__(self, "_fastpickle_plan", COLD)
+                else:
+                    object.__delattr__(self, "_fastpickle_plan")
+                if adapted:
+                    restore_adapted(self, adapted)
                 if has_dump:
                     self.__dict__.pop("_fastpickle_dump", None)
                     if type(framer.file_write) is FunctionType:
                         restore(framer)
 
 
-if not FRAMES_ARE_BYTESIO:  # PyPy, whose JIT gains nothing from all this: it took longer than stock (diary)
-    Pickler.save = stock_methods["save"]  # type: ignore[method-assign]
-    del Pickler.memo
+for _name, _method in batch_methods.items():
+    setattr(Pickler, _name, _method)
 
 hooks.known_saves[Pickler.save] = save_object
+
+if not FRAMES_ARE_BYTESIO and NO_VALUE is None:  # PyPy 3.11
+    from . import pypy, straight
+
+    hooks.savers.update(straight.SAVERS)
+
+    Pickler.save = pypy.save  # type: ignore[method-assign]  # the class is made for CPython
+    hooks.known_saves[stock_methods["save"]] = hooks.known_saves[Pickler.save] = pypy.save_object
+    del Pickler.memo
+elif not FRAMES_ARE_BYTESIO:  # a newer one, of which nothing is known
+    Pickler.save = stock_methods["save"]  # type: ignore[method-assign]  # as above
+    del Pickler.memo
+
 graft.calibrate(Pickler)

@@ -1,7 +1,7 @@
 """Objects that no plan contains: by a function that knows the type, or by a reduce.
 
     save_object(obj) --+-- dispatch entry ----------------------------> that function
-                       +-- dispatch_table, __reduce_ex__ ---> value --+-- _usual_form() ---> its parts, in the loop
+                       +-- dispatch_table, __reduce_ex__ ---> value --+-- usual_form() ---> its parts, in the loop
                                                                       +-- anything else --> stock's save_reduce()
 
 PEP 307 says what a reduce may give, PEP 3154 which opcodes it becomes.  Any of this may run somebody's code, so the
@@ -21,31 +21,43 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import EnumMeta
-from itertools import chain
-from operator import length_hint
-from pickle import BUILD, NEWOBJ, NEWOBJ_EX, POP, REDUCE, TUPLE2
+from functools import partial
+from itertools import chain, islice
+from pickle import APPEND, APPENDS, BUILD, MARK, NEWOBJ, NEWOBJ_EX, POP, REDUCE, SETITEM, SETITEMS, TUPLE2
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
 from typing import Any
 
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from .cpickler import is_found
-from .hooks import Dump, Plan, Write, doubt, holds, settled, watched
+from .hooks import Dump, Plan, Reduced, Write, doubt, holds, settled, watched
 from .instances import ASKED_FOR, is_default, is_plain_class
-from .plain import append_batches, put, save_all, save_rest, set_batches
+from .parts import SHORTEST_RUN
+from .plain import append_batches, set_batches
 
-__all__ = ["AS_CLASS", "is_stocks", "reduce_value", "save_object"]
+__all__ = [
+    "AS_CLASS",
+    "LIST_ITERATORS",
+    "PAIR_ITERATORS",
+    "is_nobodys",
+    "is_stocks",
+    "reduce_value",
+    "save_object",
+    "usual_form",
+]
 
 _pickle: Any = pickle  # its dispatch_table is no public name
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]
 
 
-# One long function, for the same reason as `Pickler.save`: it counts as one frame for a level of nesting.
-def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -> None:
+def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -> Reduced | None:
     """Save an object that no plan contains and that is not in the memo, as the second half of stock's save() does.
 
     Args:
         pickler, plan, obj, write: as for a saver (see `hooks.Saver`); no `write` from `Pickler.save` itself.
+
+    Returns:
+        What is to be saved for it, if the reduce gave what it usually does; else None, and it is saved.
 
     Raises:
         PicklingError, and whatever the reduce raises.
@@ -53,14 +65,14 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
     t = type(obj)
     if write is not None and plan.is_choice is not None and plan.is_choice(t):
         pickler.save(obj)
-        return
+        return None
     call: Any = None
     is_own = has_default = False
     entry = pickler.dispatch.get(t)
     if entry is None:
         has_default = _has_default_reduce(pickler._fastpickle_dump, obj, t)
         reduce, rv = reduce_value(pickler, obj, t)
-        if not _is_nobodys(reduce, obj, t, has_default):  # what it changed, if anything, counts from here on
+        if not is_nobodys(reduce, obj, t, has_default):  # what it changed, if anything, counts from here on
             doubt(pickler)
             plan = settled(pickler)
         if rv is AS_CLASS:
@@ -76,7 +88,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             rv = own[1](obj)
         elif write is None or is_stocks(pickler, entry, obj, t):  # `Pickler.save` has asked that
             entry(pickler, obj)
-            return
+            return None
         else:
             call = entry
             args = (pickler, obj)
@@ -86,75 +98,71 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             call(*args)
         finally:
             doubt(pickler)
-        return
+        return None
 
     if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
         refuse_reduce_value(obj, reduce, rv)
     try:
-        form = _usual_form(plan, obj, rv) if plan else None
+        form = usual_form(plan, obj, rv) if plan else None
         if form is None or (not has_default and _asked_anybody(rv[0], t)):
             doubt(pickler)
         if form is None:
             if len(rv) > 3:
                 rv = *rv[:3], *(None if items is None else watched(pickler, items) for items in rv[3:5]), *rv[5:]
             pickler.save_reduce(*rv, obj=obj)
-            return
-        parts, opcode, labels = form
-        unsaved = iter(parts)
-        framer_write = pickler.write  # as stock binds it here
-        try:
-            if holds(pickler, plan):
-                write = save_all(pickler, plan, unsaved)
-            else:
-                write = save_rest(pickler, plan, unsaved, framer_write)
-        except BaseException as exc:
-            note(exc, obj, labels[len(parts) - length_hint(unsaved) - 1])
-            raise
-        write(opcode)
-        memo = pickler.memo
-        key = id(obj)
-        if key in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
-            write(POP + pickler.get(memo[key][0]))
-        elif pickler._fastpickle_plan is plan:
-            i = len(memo)
-            write(put(plan.proto, i))
-            memo[key] = i, obj
-        else:
-            pickler.memoize(obj)
-        if len(rv) == 2:
-            return
-        _, _, part, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
-        if listitems is not None:
-            if type(listitems) in _LIST_ITERATORS and holds(pickler, plan):
-                append_batches(pickler, plan, listitems, obj, pickler.write)
-            else:
-                pickler._batch_appends(*for_batch(watched(pickler, listitems), obj))
-        if dictitems is not None:
-            if type(dictitems) in _PAIR_ITERATORS and holds(pickler, plan):
-                set_batches(pickler, plan, chain.from_iterable(dictitems), obj, pickler.write)
-            else:
-                pickler._batch_setitems(*for_batch(watched(pickler, dictitems), obj))
-        if part is not None:
-            if state_setter is None:
-                parts, opcode, labels = (part,), BUILD, ("state",)
-            else:  # it is called with the object, which is in the memo now, and the state; its result is dropped
-                parts, opcode, labels = (state_setter, obj, part), TUPLE2 + REDUCE + POP, ("state setter", "", "state")
-            unsaved = iter(parts)
-            try:
-                if holds(pickler, plan):
-                    write = save_all(pickler, plan, unsaved)
-                else:
-                    write = save_rest(pickler, plan, unsaved, framer_write)
-            except BaseException as exc:
-                label = labels[len(parts) - length_hint(unsaved) - 1]
-                if label:  # stock says nothing of the object
-                    note(exc, obj, label)
-                raise
-            write(opcode)
+            return None
     except BaseException as exc:
         if not is_own:
             note(exc, obj, "object")
         raise
+    parts, opcode, labels = form
+    outer = "" if is_own else "object"
+    if len(rv) == 2:
+        return (parts, opcode, labels, outer, None, (), b"")
+    _, _, state, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
+    finish = None
+    if listitems is not None or dictitems is not None:
+        finish = partial(_save_items, pickler, plan, obj, listitems, dictitems)
+    if state is None:
+        return (parts, opcode, labels, outer, finish, (), b"")
+    if state_setter is None:
+        return (parts, opcode, labels, outer, finish, (state,), BUILD)
+    # It is called with the object, which is in the memo then, and the state; its result is dropped.
+    return (parts, opcode, labels, outer, finish, (state_setter, obj, state), TUPLE2 + REDUCE + POP)
+
+
+def _save_items(pickler: Any, plan: Plan, obj: Any, listitems: Any, dictitems: Any) -> tuple[list[Any], bytes] | None:
+    """Save the items of an object that a reduce gave iterators over, or None.
+
+    Returns:
+        The items, with what ends them, if there are so few that they are for the loop, which has written nothing since.
+    """
+    if listitems is not None:
+        if type(listitems) in LIST_ITERATORS and holds(pickler, plan):
+            if dictitems is None and type(listitems) is _ListIterator:  # a deque's may raise if it is asked twice
+                few = list(islice(listitems, SHORTEST_RUN))
+                if 0 < len(few) < SHORTEST_RUN:
+                    if len(few) == 1:
+                        return few, APPEND
+                    pickler.write(MARK)
+                    return few, APPENDS
+                listitems = chain(few, listitems)
+            append_batches(pickler, plan, listitems, obj, pickler.write)
+        else:
+            pickler._batch_appends(*for_batch(watched(pickler, listitems), obj))
+    if dictitems is not None:
+        if type(dictitems) in PAIR_ITERATORS and holds(pickler, plan):
+            items = chain.from_iterable(dictitems)
+            few = list(islice(items, 2 * SHORTEST_RUN))
+            if 0 < len(few) < 2 * SHORTEST_RUN:
+                if len(few) == 2:
+                    return few, SETITEM
+                pickler.write(MARK)
+                return few, SETITEMS
+            set_batches(pickler, plan, chain(few, items), obj, pickler.write)
+        else:
+            pickler._batch_setitems(*for_batch(watched(pickler, dictitems), obj))
+    return None
 
 
 #: Stands for what a reduce would give for an instance of a metaclass: it is saved by its name.
@@ -189,7 +197,7 @@ def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
     raise refuse_unreducible(obj)
 
 
-def _is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
+def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
     """Tell whether a reduce that has been asked is sure to have run no code but the interpreter's.
 
     Args:
@@ -210,7 +218,7 @@ _reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Py
 
 
 def _asked_anybody(func: Any, t: type) -> bool:
-    """Tell whether `_usual_form` may have run somebody's code: for the function's name, or the object's `__class__`."""
+    """Tell whether `usual_form` may have run somebody's code: for the function's name, or the object's `__class__`."""
     if func is _newobj or func is _newobj_ex:
         for c in t.__mro__[:-1]:  # noqa: SIM110  # any() of a generator takes three times as long
             if "__class__" in c.__dict__:
@@ -250,6 +258,7 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
         dump.looks -= 1  # where code of others runs between the objects, the looks cost more than they give
         if (
             type(t) is not type
+            or not vars(t).keys().isdisjoint(_REDUCES)  # most often: what comes next takes 5 us
             or not t.__dictoffset__
             or any("__slots__" in vars(c) for c in t.__mro__[:-1])
             or not is_plain_class(t)
@@ -261,6 +270,8 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
         dump.looks += 1
     return ASKED_FOR.isdisjoint(obj.__dict__)
 
+
+_REDUCES = ("__reduce__", "__reduce_ex__", "__getstate__")
 
 #: What stock's own functions give to save_reduce() at protocols that have no opcode for their type.
 _OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {
@@ -277,15 +288,16 @@ _OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]
 }
 
 #: Iterators over items that run nobody's code; the second ones give pairs, and nothing else.
-_LIST_ITERATORS: frozenset[type] = frozenset((type(iter([])), type(iter(())), type(iter(deque()))))
-_PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
+_ListIterator: Any = type(iter([]))
+LIST_ITERATORS: frozenset[type] = frozenset((_ListIterator, type(iter(())), type(iter(deque()))))
+PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
 
 
 #: Types whose objects are asked for their name without running anybody's code.
 _HAVE_A_NAME: frozenset[type] = frozenset((type, ABCMeta, EnumMeta, FunctionType, BuiltinFunctionType))
 
 
-def _usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
+def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
     """Tell whether what a reduce gave is a call of a function, or of a class's `__new__`, as it should be.
 
     Args:

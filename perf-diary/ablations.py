@@ -208,7 +208,7 @@ def private_copy(name: str, *edits: Edit, needs_dill: bool = False) -> ModuleTyp
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, name)
         shutil.copytree(PACKAGE, root, ignore=shutil.ignore_patterns("cli", "__pycache__"))
-        for module, old, new in (("hooks", '"fastpickle.backends.', f'"{name}.backends.'), *edits):
+        for module, old, new in (("rules", '"fastpickle.backends.', f'"{name}.backends.'), *edits):
             path = root / f"{module}.py"
             path.write_text(replaced(path.read_text(encoding="utf-8"), old, new), encoding="utf-8")
         sys.path.insert(0, folder)
@@ -232,40 +232,18 @@ def control() -> tuple[Edit, ...]:
 
 # Taken away.
 
-SAVE_ALL = "def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:"
-"""Where the loop begins."""
 
-OTHER_SAVE_ALL = """\
-def save_all(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:
-    for x in objs:
-        {each}
-    frame = pickler.framer.current_frame
-    return pickler.framer.file_write if frame is None else frame.write
+@ablation(MIXED, OBJECTS, DEEP, SMALL)
+def levels() -> tuple[Edit, ...]:
+    """Without: short lists, dicts and tuples are saved by a function each, as long ones are."""
+    kinds = ("list", "dict", "tuple")
+    return tuple(("hooks", f"new.short_{t}s = {t} in new.containers", f"new.short_{t}s = False") for t in kinds)
 
 
-def loop(pickler: Any, plan: Plan, objs: Iterator[Any]) -> Write:"""
-"""Puts a call for each object in front of the loop, which becomes the function that is called."""
-
-CALLED_FOR_EACH = """\
-if pickler._fastpickle_plan is plan or settled(pickler) is plan:
-            loop(pickler, plan, iter((x,)))
-        else:
-            pickler.save(x)"""
-
-
-@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL)
-def one_loop() -> tuple[Edit, ...]:
-    """Without: what the loop does for an object is a function, called for each one."""
-    return (("plain", SAVE_ALL, OTHER_SAVE_ALL.format(each=CALLED_FOR_EACH)),)
-
-
-@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL)
-def loop_without_save() -> tuple[Edit, ...]:
-    """Without: the items of a container, and the parts of a reduce, go through save() one by one."""
-    return (
-        ("plain", SAVE_ALL, OTHER_SAVE_ALL.format(each="pickler.save(x)")),
-        ("pickler", "from .plain import commit_frame, save_all", "from .plain import commit_frame, loop as save_all"),
-    )
+@ablation(INTS, FLOATS, STRINGS, BYTES, MIXED, DEEP, SMALL)
+def sure_of_room() -> tuple[Edit, ...]:
+    """Without: each object asks how full the frame is, and whether it is in the memo, and is written at once."""
+    return (("loop", "is_sure = dump.is_usual\n", "is_sure = False\n"),)
 
 
 @ablation(STRINGS, TUPLES, DEEP, SMALL)
@@ -273,38 +251,11 @@ def default_encode() -> tuple[Edit, ...]:
     """Without: strings are always encoded by encode("utf-8", "surrogatepass")."""
     old = """
         try:
-            encoded = x.encode()  # naming the encoding takes 5 % more instructions for a list of strings
+            encoded = x.encode()  # naming the encoding takes 5 % more instructions for many strings
         except UnicodeEncodeError:
             encoded = x.encode("utf-8", "surrogatepass")
     """
-    return (("plain", old, 'encoded = x.encode("utf-8", "surrogatepass")'),)
-
-
-@ablation(MIXED, DEEP, SMALL)
-def one_opening_write() -> tuple[Edit, ...]:
-    """Without: EMPTY_LIST or EMPTY_DICT, MEMOIZE and MARK are three writes."""
-    three = """
-        write(put(plan.proto, i))
-        if n == 0:
-            memo[id(obj)] = i, obj
-        elif n < FEWEST:
-            if n > 1:
-                write(MARK)
-    """
-    one = """
-        if n == 0:
-            write(opening)
-            memo[id(obj)] = i, obj
-        elif n < FEWEST:
-            write(opening if n == 1 else _MARKED_LIST if plan.proto >= 4 else opening + MARK)
-    """
-    return (
-        ("plain", "opening = _EMPTY_LIST if plan.proto >= 4 else EMPTY_LIST + put(plan.proto, i)", "write(EMPTY_LIST)"),
-        ("plain", "opening = _EMPTY_DICT if plan.proto >= 4 else EMPTY_DICT + put(plan.proto, i)", "write(EMPTY_DICT)"),
-        ("plain", one, three),
-        ("plain", one.replace("_LIST", "_DICT"), three),
-        ("plain", "    else:\n        write(opening)", "    else:"),
-    )
+    return (("loop", old, 'encoded = x.encode("utf-8", "surrogatepass")'),)
 
 
 @ablation(INTS, FLOATS, STRINGS, BYTES, SHARED, TUPLES, MIXED, SETS, SMALL, both=())
@@ -346,50 +297,6 @@ def two_byte_table() -> tuple[Edit, ...]:
     return (("columns", "if _wanted >= 20_000:", "if False:"),)
 
 
-@ablation(MIXED, DEEP, SMALL)
-def small_containers() -> tuple[Edit, ...]:
-    """Without: short lists and dicts take the way of the long ones."""
-    return (("plain", "elif n < FEWEST:", "elif False:"),)
-
-
-@ablation(("dict_str_int_5k", "dict_1000_entries"), MIXED, SMALL)
-def flat_dict_batches() -> tuple[Edit, ...]:
-    """Without: a dict is saved pair by pair, not as a batch of keys and values in turn."""
-    batches = """\
-def _set_batches_of_pairs(pickler: Any, plan: Plan, items: Any, write: Write) -> None:
-    while pairs := list(islice(items, BATCHSIZE)):
-        n = len(pairs)
-        if n > 1:
-            write(MARK)
-        for pair in pairs:
-            write = save_all(pickler, plan, iter(pair))
-        write(SETITEMS if n > 1 else SETITEM)
-        if n < BATCHSIZE:
-            return
-
-
-def save_dict("""
-    return (
-        (
-            "plain",
-            "for part in (unsaved,) if n < 2 * SHORTEST_RUN else parts(pickler, plan, batch, unsaved, 2):",
-            "for part in [iter(pair) for pair in obj.items()]:",
-        ),
-        (
-            "plain",
-            "set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)",
-            "_set_batches_of_pairs(pickler, plan, iter(obj.items()), write)",
-        ),
-        ("plain", "def save_dict(", batches),
-    )
-
-
-@ablation(TUPLES, DEEP, OBJECTS)
-def memoized_tuples() -> tuple[Edit, ...]:
-    """Without: TUPLE1 to TUPLE3 with its MEMOIZE is put together each time, not looked up."""
-    return (("plain", "if short and proto >= 4:", "if False:"),)
-
-
 @ablation(SETS)
 def set_saver() -> tuple[Edit, ...]:
     """Without: sets are saved by stock's function, their items by save()."""
@@ -403,13 +310,13 @@ def set_saver() -> tuple[Edit, ...]:
 @ablation(OBJECTS)
 def usual_form() -> tuple[Edit, ...]:
     """Without: what a reduce gives is handed to stock's save_reduce()."""
-    return (("reduce", "form = _usual_form(plan, obj, rv) if plan else None", "form = None"),)
+    return (("reduce", "form = usual_form(plan, obj, rv) if plan else None", "form = None"),)
 
 
 @ablation(OBJECTS)
 def known_reduces() -> tuple[Edit, ...]:
     """Without: the plan is settled after every reduce, also after one that runs nobody's code."""
-    return (("reduce", "if not _is_nobodys(reduce, obj, t, has_default):", "if True:"),)
+    return (("reduce", "if not is_nobodys(reduce, obj, t, has_default):", "if True:"),)
 
 
 @ablation(SETS, BYTES, protocol=2)
@@ -421,15 +328,15 @@ def own_reduces() -> tuple[Edit, ...]:
 @ablation(("list_of_small_ints_10k",), SHARED, STRINGS, BYTES, MIXED, SMALL)
 def one_byte_tables() -> tuple[Edit, ...]:
     """Without: opcodes with an argument of one byte are packed each time, by a struct compiled once."""
-    looked_up = ("BINGET[i]", "BININT1[x]", "SHORT_BINUNICODE[n]", "SHORT_BINBYTES[n]")
-    packed = tuple(("plain", text, f"pack_byte(_{text[:-3]}, {text[-2]})") for text in looked_up)
+    looked_up = ("BINGET[i]", "BININT1[x]", "SHORT_BINUNICODE[k]", "SHORT_BINBYTES[k]")
+    packed = tuple(("loop", text, f"pack_byte(_{text[:-3]}, {text[-2]})") for text in looked_up)
     tables = [text[:-3] for text in looked_up]
     first = '_stock_save_str = stock_methods["save_str"]'
     opcodes = f"{', '.join(f'_{table}' for table in tables)} = (t[0][:1] for t in ({', '.join(tables)}))"
     return (
-        ("plain", first, f"{opcodes}\n{first}"),
+        ("loop", first, f"{opcodes}\n{first}"),
         ("opcodes", "pack_binint2: Final", 'pack_byte: Final = Struct("<cB").pack\npack_binint2: Final'),
-        ("plain", "    pack_binbytes,", "    pack_binbytes, pack_byte,"),
+        ("loop", "    pack_binbytes,", "    pack_binbytes, pack_byte,"),
         *packed,
     )
 
@@ -438,10 +345,10 @@ def one_byte_tables() -> tuple[Edit, ...]:
 def compiled_structs() -> tuple[Edit, ...]:
     """Without: ints and floats are packed by pack(format), and the opcode put before, as in stock."""
     return (
-        ("plain", "from operator import length_hint", "from operator import length_hint\nfrom struct import pack"),
-        ("plain", "pack_binint2(BININT2, x)", 'BININT2 + pack("<H", x)'),
-        ("plain", "pack_binint(BININT, x)", 'BININT + pack("<i", x)'),
-        ("plain", "pack_binfloat(BINFLOAT, x)", 'BINFLOAT + pack(">d", x)'),
+        ("loop", "from operator import length_hint", "from operator import length_hint\nfrom struct import pack"),
+        ("loop", "pack_binint2(BININT2, x)", 'BININT2 + pack("<H", x)'),
+        ("loop", "pack_binint(BININT, x)", 'BININT + pack("<i", x)'),
+        ("loop", "pack_binfloat(BINFLOAT, x)", 'BINFLOAT + pack(">d", x)'),
     )
 
 
@@ -465,11 +372,13 @@ def dict_left_alone() -> tuple[Edit, ...]:
 
 # Taken away, for dill.
 
+KNOWN_DILL_SAVE = "hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = hooks.known_saves[_Base.save]"
+
 
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, SMALL, use=by_dill)
 def known_dill_save() -> tuple[Edit, ...]:
     """Without: dill's save() is called for every object, as any override of save() is."""
-    return (("backends/dill", "hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = save_object", "pass"),)
+    return (("backends/dill", KNOWN_DILL_SAVE, "pass"),)
 
 
 @ablation(OBJECTS, use=by_dill)
@@ -478,7 +387,7 @@ def known_dill_save_of_objects() -> tuple[Edit, ...]:
     return (
         (
             "backends/dill",
-            "hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = save_object",
+            KNOWN_DILL_SAVE,
             "hooks.known_saves[_dill_save] = hooks.by_save",
         ),
     )
@@ -490,65 +399,7 @@ def known_dill_dict() -> tuple[Edit, ...]:
     return (("backends/dill", "hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict", "pass"),)
 
 
-# Put in, and rejected.
-
-
-@ablation(INTS, FLOATS, STRINGS, BYTES, MIXED, DEEP, SMALL, puts_in=True)
-def local_byte_count() -> tuple[Edit, ...]:
-    """With: the room left in the frame is counted in a local, and tell() asked when it may be used up."""
-    # What is subtracted is at least what was written, so the frame is never fuller than the count says.
-    edits = {
-        "proto = plan.proto\nfor x in objs:": "proto = plan.proto\nroom = 0\nfor x in objs:",
-        "if tell() >= target:": "if room <= 0 and (room := target - tell()) <= 0:",
-        "BINGET[i] if i >= 0 else pickler.get(i))": "BINGET[i] if i >= 0 else pickler.get(i)); room -= 5",
-        "memo[key] = i, x\ncontinue": "memo[key] = i, x\nroom -= n + 10\ncontinue",
-        "    write(_long(proto, x))\ncontinue": "    write(_long(proto, x))\n    room = 0\nroom -= 5\ncontinue",
-        "write(NONE)": "write(NONE); room -= 1",
-        "write(pack_binfloat(BINFLOAT, x))": "write(pack_binfloat(BINFLOAT, x)); room -= 9",
-        "    write(TRUE if x else FALSE)\ncontinue": "    write(TRUE if x else FALSE)\nroom -= 4\ncontinue",
-        "new_frame = framer.current_frame": "new_frame = framer.current_frame; room = 0",
-    }
-    return tuple(("plain", old, new) for old, new in edits.items())
-
-
 # Put in, and forbidden: what exactness costs.
-
-
-@ablation(INTS, FLOATS, STRINGS, MIXED, OBJECTS, DEEP, SMALL, puts_in=True)
-def no_memo_check_for_atoms() -> tuple[Edit, ...]:
-    """With: None, bool, int and float are not looked up in the memo; one that somebody put there is not fetched."""
-    fetched = """
-        key = id(x)
-        if key in memo:
-            i = memo[key][0]
-            write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
-            continue
-        t = type(x)
-        if t is str and len(x) < target:
-            try:
-    """
-    fetched_if_str = """
-        t = type(x)
-        if t is str and len(x) < target:
-            key = id(x)
-            if key in memo:
-                i = memo[key][0]
-                write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
-                continue
-            try:
-    """
-    fetched_if_no_atom = """
-        elif (key := id(x)) in memo:
-            i = memo[key][0]
-            write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
-            continue
-        elif t is bytes and proto >= 3:
-            n = len(x)
-    """
-    return (
-        ("plain", fetched, fetched_if_str),
-        ("plain", "elif t is bytes and proto >= 3:\n    n = len(x)", fetched_if_no_atom),
-    )
 
 
 @ablation(OBJECTS, puts_in=True)
@@ -556,7 +407,7 @@ def no_settling() -> tuple[Edit, ...]:
     """With: a reduce is taken to have changed nothing; a hook that it sets is not seen."""
     return (
         ("reduce", "has_default = _has_default_reduce(pickler._fastpickle_dump, obj, t)", "has_default = True"),
-        ("reduce", "if not _is_nobodys(reduce, obj, t, has_default):", "if False:"),
+        ("reduce", "if not is_nobodys(reduce, obj, t, has_default):", "if False:"),
     )
 
 

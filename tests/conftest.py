@@ -18,7 +18,7 @@ _COMMON: dict[str, Any] = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.differing_executors, HealthCheck.data_too_large],
 }
-# On PyPy both sides are stock's own save(), and each test waits for the JIT.
+# On PyPy each test waits for the JIT.
 settings.register_profile("fast", max_examples=20 if PYPY else 60, **_COMMON)
 settings.register_profile("thorough", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))

@@ -18,7 +18,7 @@ from oracle.allowed import PYPY
 import fastpickle
 from fastpickle.cli import workloads
 
-pytestmark = pytest.mark.skipif(PYPY, reason="the ideas are for CPython's frames; on PyPy stock's save() stays")
+pytestmark = pytest.mark.skipif(PYPY, reason="the ideas are for CPython's frames; PyPy has another engine")
 
 DIARY = Path(__file__).resolve().parent.parent / "perf-diary"
 

@@ -1,7 +1,8 @@
-"""Libraries on our base: `fastpickle.backends.dill` and `fastpickle.backends.cloudpickle`.
+"""Libraries on our base: `fastpickle.backends.dill`, `cloudpickle`, `joblib` and `datasets`.
 
-Each has the `Pickler`, `dump` and `dumps` of its library, on `fastpickle.Pickler` instead of the stock class, and
-patches nothing.  What `hooks` has to know of a library (which of its overrides leave plain data alone) is there too.
+Each has the `Pickler`, `dump` and `dumps` of its library, or its hashers and `hash`, on `fastpickle.Pickler` instead of
+the stock class, and patches nothing.  What `hooks` has to know of a library (which of its overrides leave plain data
+alone) is there too.
 
 Nothing is imported here: a library's module needs the library.
 """

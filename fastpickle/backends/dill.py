@@ -24,12 +24,11 @@ from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from .. import hooks
+from .. import hashing, hooks
 from .._stdlib import CPickler, stock_methods
 from ..pickler import Pickler as _Base
-from ..plain import save_dict
 from ..quick import Quick
-from ..reduce import save_object
+from ..rules import GraftRule
 
 try:
     import dill
@@ -66,7 +65,7 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
         if not hooks.holds(pickler, plan):
             stock_methods["save_dict"](pickler, obj)
             return
-    save_dict(pickler, plan, obj, write)
+    (_save_dict if plan.hash_rule is None else hashing.save_dict)(pickler, plan, obj, write)
 
 
 def _is_quiet(pickler: Any) -> bool:
@@ -149,6 +148,7 @@ def _is_saved_by_name(pickler: Any, t: type) -> bool:
     )
 
 
+_save_dict: Any = hooks.savers[dict][1]
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
 _dill_save = _DillPickler.save
 
@@ -221,10 +221,10 @@ def dumps(
 _is_known = dill.__version__ in KNOWN_VERSIONS
 if _is_known:
     hooks.known_tables.add(_dill.MetaCatchingDict)
-    hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = save_object
+    hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = hooks.known_saves[_Base.save]
     hooks.choosy_saves[_dill_save] = hooks.choosy_saves[Pickler.save] = _is_of_numpy
     hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict
-    hooks.graft_rules[dict, _dill.save_module_dict] = hooks.GraftRule(
+    hooks.graft_rules[dict, _dill.save_module_dict] = GraftRule(
         _may_graft,
         _is_compared,
         frozenset({"__name__"}),

@@ -306,18 +306,6 @@ class HookSuite(Suite):
         self.check(steps, cls=hooked.SUBCLASSES["nothing of its own"])
         self.check(steps, cls=hooked.SUBCLASSES["records memoize"])
 
-    def test_overrides_written_for_older_pythons(self) -> None:
-        """`_batch_setitems(self, items)` fails, or not, as it does with the oracle."""
-
-        def subclass(base: Any, run: Run) -> Any:
-            class P(base):
-                def _batch_setitems(self, items):
-                    super()._batch_setitems(items)
-
-            return P
-
-        self.check_made(samples.nested, cls=subclass)
-
     def test_constructor(self) -> None:
         """Errors of the constructor."""
         for protocol in (-1, None, pickle.HIGHEST_PROTOCOL, pickle.HIGHEST_PROTOCOL + 1, 99, "2", 2.0, True):

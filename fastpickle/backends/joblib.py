@@ -1,0 +1,186 @@
+"""joblib's hashers on our base, and what is known of their hooks.
+
+    Hasher.save          methods are taken apart, all else goes to stock's
+    NumpyHasher.save     arrays and dtypes are hashed by themselves, all else goes to Hasher.save
+    memoize              nothing for texts, stock's for all else
+    _batch_setitems      stock's, with the items sorted; TypeError: once more, sorted by the keys' digests
+    dispatch[set]        a `_ConsistentSet` of the elements, sorted
+
+`Hasher` and `NumpyHasher` here are joblib's, function by function, with `fastpickle.Pickler` in the place of stock's.
+What is known of the functions is known by their source (`_source`), not by joblib's version: with others everything
+works, through every hook.
+
+Not for: `joblib.hash` itself, for which there is `fastpickle.install()`.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import Any
+
+from .. import hashed, hooks
+from .._stdlib import FRAMES_ARE_BYTESIO, StockPickler, for_batch
+from ..pickler import Pickler as _Base
+from ..rules import HashRule
+from ..shapes import are_sortable
+from ._source import digests
+
+try:
+    from joblib import hashing as _library
+except ImportError as exc:
+    raise ImportError("fastpickle.backends.joblib needs joblib: pip install 'fastpickle[joblib]'") from exc
+
+__all__ = ["Hasher", "NumpyHasher", "hash"]
+
+_OriginalHasher: Any = _library.Hasher
+_OriginalNumpyHasher: Any = _library.NumpyHasher
+_originals = (
+    _OriginalHasher.save,
+    _OriginalHasher.memoize,
+    _OriginalHasher._batch_setitems,
+    _OriginalHasher.save_set,
+    _OriginalHasher.save_global,
+    _OriginalNumpyHasher.save,
+    _library._ConsistentSet.__init__,
+)
+#: The digests of those in joblib 1.1 to 1.6: of some there is more than one.
+_KNOWN = (
+    ("c9f00331e4b4771a", "99d10520569d7e1b", "c5709332b9c43546"),
+    ("90d07d5b0a912802",),
+    ("7ca4b672f57cd463", "6652856f3eb8773e"),
+    ("095686fb1ef29cc4",),
+    ("11bb8055f5762709",),
+    ("70f0ca9937766f04",),
+    ("4aae6114cbe85085",),
+)
+
+# joblib's functions say `Pickler.save(self, obj)`: here they are once more, with other globals.
+_globals: dict[str, Any] = {**vars(_library), "Pickler": _Base}
+
+
+def _rebound(function: Any) -> Any:
+    """Return a function of joblib's with our classes for its globals."""
+    made = FunctionType(function.__code__, _globals, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__ = function.__qualname__
+    made.__doc__ = function.__doc__
+    return made
+
+
+def _methods(cls: Any) -> dict[Any, Any]:
+    """Return the methods that a class of joblib's has of its own, and what they are here."""
+    return {f: _rebound(f) for f in vars(cls).values() if type(f) is FunctionType}
+
+
+_own = {**_methods(_OriginalHasher), **_methods(_OriginalNumpyHasher)}
+
+
+def _members(cls: Any) -> dict[str, Any]:
+    return {name: _own[f] for name, f in vars(cls).items() if type(f) is FunctionType}
+
+
+Hasher: Any = type(
+    "Hasher",
+    (_OriginalHasher, _Base),
+    {
+        "__module__": __name__,
+        "__doc__": "joblib's Hasher on `fastpickle.Pickler`: the same digests.",
+        **_members(_OriginalHasher),
+        "dispatch": {t: _own.get(f, f) for t, f in _OriginalHasher.dispatch.items()},
+    },
+)
+NumpyHasher: Any = type(
+    "NumpyHasher",
+    (Hasher, _OriginalNumpyHasher),
+    {
+        "__module__": __name__,
+        "__doc__": "joblib's NumpyHasher on `fastpickle.Pickler`: the same digests.",
+        **_members(_OriginalNumpyHasher),
+    },
+)
+_globals.update(Hasher=Hasher, NumpyHasher=NumpyHasher)
+_own_hash = _rebound(_library.hash)
+
+
+def hash(obj: Any, hash_name: str = "md5", coerce_mmap: bool = False) -> str:
+    """Return the digest that `joblib.hash` gives.
+
+    Args:
+        obj: any object that can be pickled.
+        hash_name: "md5" or "sha1".
+        coerce_mmap: whether a memory-mapped array is to have the digest of an array with the same contents.
+
+    Raises:
+        ValueError: there is no such hash.
+        PicklingError, and what else `joblib.hash` raises.
+    """
+    digest: str = _own_hash(obj, hash_name=hash_name, coerce_mmap=coerce_mmap)
+    return digest
+
+
+def _is_decomposed(t: type) -> bool:
+    """Tell whether `save` would do something of its own for an object of this type."""
+    if t is MethodType or t is BuiltinMethodType:
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and (numpy.ndarray in t.__mro__ or numpy.dtype in t.__mro__)
+
+
+def _is_quiet(obj: Any) -> bool:
+    """Tell whether `save` runs nobody's code for what it does something of its own for."""
+    t = type(obj)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and t is numpy.ndarray:
+        dtype = obj.dtype
+    elif numpy is not None and t.__base__ is numpy.dtype and t.__module__ == "numpy.dtypes":
+        dtype = obj
+    else:
+        return False
+    # The metadata of a dtype may be anything, and it is pickled; so may be what is in that of a part.
+    return dtype.metadata is None and dtype.fields is None and dtype.subdtype is None and not dtype.hasobject
+
+
+def _save_set(pickler: Any, plan: hooks.Plan, obj: set[Any], write: Any) -> None:
+    """Save a set as `Hasher.save_set` does."""
+    if plan.hash_rule is not None and are_sortable(obj):
+        ordered = _library._ConsistentSet(obj)
+        if hashed.save_known(pickler, plan, ordered, type(ordered)):
+            return
+    hooks.outside(pickler, pickler.dispatch[set], obj)
+
+
+def _set_items_again(pickler: Any, obj: dict[Any, Any]) -> None:
+    """Do what `_batch_setitems` does after a TypeError."""
+    items = sorted((_library.hash(k), v) for k, v in obj.items())
+    StockPickler._batch_setitems(pickler, *for_batch(iter(items), obj))
+
+
+def _as_it_is(function: Any) -> Any:
+    return function
+
+
+def _is_known() -> bool:
+    """Tell whether joblib's functions are those that this was read off."""
+    found = digests(*_originals)
+    return _library.Pickler is StockPickler and all(x in known for x, known in zip(found, _KNOWN, strict=True))
+
+
+if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothing of digests
+    for _made in _as_it_is, _own.__getitem__:
+        _rule = HashRule(
+            _made(_OriginalHasher.memoize),
+            _made(_OriginalHasher._batch_setitems),
+            memoizes_bytes=False,
+            memoizes=lambda t: not issubclass(t, (str, bytes)),
+            save_known=hashed.save_known,
+            is_quiet=_is_quiet,
+            retry=_set_items_again,
+        )
+        for _save in _OriginalHasher.save, _OriginalNumpyHasher.save:
+            hooks.known_saves[_made(_save)] = hashed.save_other
+            hooks.choosy_saves[_made(_save)] = _is_decomposed
+            hooks.hash_rules[_made(_save)] = _rule
+        hooks.known_save_globals.add(_made(_OriginalHasher.save_global))
+        hooks.saved_by_name[_made(_OriginalHasher.save_global)] = lambda pickler, obj: True
+        hooks.known_entries[set, _made(_OriginalHasher.save_set)] = _save_set

@@ -1,0 +1,392 @@
+"""The loop: atoms, and the short lists, dicts and tuples that they are in, by one function without a call for each.
+
+    save_all(objs): for each object, in order
+        in the memo?     GET
+        atom             its opcode
+        short container  its opening; its items are next, and what comes after it is kept on a stack (no recursion)
+        else             plan's saver for it: C or runs of items (`plain`), a reduce (`reduce`)
+
+For each object stock's save() commits the frame if it is full, and looks it up in the memo.  As long as it is sure that
+all that is to come goes into the frame, and that the memo holds no number, neither is asked; else the loop is *wary*.
+
+Everything that stock keeps in `memo`, `framer` and `write` is kept there at every moment at which other code can look.
+The source of what is written is Lib/pickle.py of the running Python; PEP 3154 has the frames.
+
+Not for: objects that go through a reduce (`reduce`), and not for a pickler whose hooks want to see each object.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from itertools import chain
+from operator import length_hint
+from types import BuiltinMethodType
+from typing import Any, Final
+
+from ._stdlib import stock_methods
+from .hooks import ATOM_IDS, Plan, Reduced, Write, doubt, outside, settled
+from .levels import Level, end_known_tuple, note_levels, put, save_levels
+from .opcodes import (
+    BINGET,
+    BININT1,
+    SHORT_BINBYTES,
+    SHORT_BINUNICODE,
+    pack_binbytes,
+    pack_binfloat,
+    pack_binint,
+    pack_binint2,
+    pack_binunicode,
+    pack_long,
+    pack_long_binget,
+)
+from .parts import SHORTEST_OF_ATOMS, SHORTEST_RUN
+
+# fmt: off
+from pickle import (  # isort: skip
+    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE,
+    FALSE, LONG_BINGET, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, POP, SETITEM, SETITEMS,
+    TRUE,
+)
+# fmt: on
+
+__all__ = ["commit_frame", "save_all"]
+
+_stock_save_str = stock_methods["save_str"]
+_stock_save_bytes = stock_methods["save_bytes"]
+
+#: No object takes more bytes than this, with its memo's opcode and its end, but for a text or a long int.
+_MOST_BYTES: Final = 16
+#: With less room in the frame the loop stays wary up to its end.
+_LITTLE_ROOM: Final = 1024
+#: So many levels may be open before those are counted that are no container: stock takes two Python frames for each.
+_DEEP: Final = 500
+_BUILTIN: Final = frozenset((list, dict, tuple, type(None)))
+
+
+def save_all(
+    pickler: Any, plan: Plan, objs: Iterator[Any], n: int, old_write: Write, begun: Level | None = None
+) -> Write:
+    """Save each of `objs`, as `for x in objs: pickler.save(x)` would.
+
+    Args:
+        pickler: one whose plan in force was `plan`.
+        plan: its shortcuts; where it is no longer in force, and from there on, objects go through `save()`.
+        objs: an iterator; if an object cannot be saved, it has been advanced just past that object.
+        n: how many they are, at the most.
+        old_write: what wrote before, as stock binds it.
+        begun: an object of which the reduce has been asked, to be saved before them.
+
+    Returns:
+        The function that writes what comes next.
+    """
+    # The innermost level, and below it those that it is in.
+    owner: Any = None
+    ending: bytes | Reduced | None = None
+    items = objs
+    opened: list[Level] = []
+    if begun is not None:
+        opened.append((owner, ending, items))
+        owner, ending, items = begun
+    try:
+        if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
+            opened.append((owner, ending, items))
+            owner = None
+            return save_levels(pickler, plan, opened, old_write, None)
+        framer = pickler.framer
+        memo = pickler.memo
+        dump = pickler._fastpickle_dump
+        proto = plan.proto
+        target = framer._FRAME_SIZE_TARGET
+        frame = framer.current_frame
+        tell: Callable[[], int]
+        if frame is None:
+            write: Write = framer.file_write
+            tell = int  # int() is 0: never full
+        else:
+            write = frame.write
+            tell = frame.tell
+        is_sure = dump.is_usual
+        spare = target - tell() - (n + 4) * _MOST_BYTES  # what the frame has room for, beside what is to come
+        is_wary = not is_sure or spare < 0
+        look_at = target  # with how much room there may be enough of it again
+        size = 0  # of the frame, when it was last asked about
+        deep = _DEEP
+        is_stale = False  # other code may have run, and other frames begun
+        while True:
+            if is_stale:
+                if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
+                    opened.append((owner, ending, items))
+                    owner = None
+                    return save_levels(pickler, plan, opened, framer.write, memo)
+                new_frame = framer.current_frame  # framer and memo stay the same as long as the plan
+                if new_frame is not frame:
+                    frame = new_frame
+                    if frame is None:
+                        write = framer.file_write
+                        tell = int
+                    else:
+                        write = frame.write
+                        tell = frame.tell
+                    is_wary = True
+                    look_at = target
+                is_sure = is_sure and dump.is_usual
+                if not is_wary:
+                    spare -= tell() - size
+                    is_wary = spare < 0 or not is_sure
+                is_stale = False
+            for x in items:
+                if is_wary:
+                    room = target - tell()
+                    if room <= 0:
+                        if commit_frame(pickler, framer) is not plan:
+                            plan.save(pickler, x)
+                            opened.append((owner, ending, items))
+                            owner = None
+                            return save_levels(pickler, plan, opened, framer.write, memo)
+                        frame = framer.current_frame
+                        write = frame.write
+                        tell = frame.tell
+                        room = look_at = target - tell()
+                        is_sure = is_sure and dump.is_usual
+                    if is_sure and room <= look_at and len(opened) * _MOST_BYTES + _LITTLE_ROOM < room:
+                        spare = room - _MOST_BYTES * (
+                            sum([length_hint(level[2], n) + 1 for level in opened]) + length_hint(items, n) + 1
+                        )
+                        if spare > _LITTLE_ROOM and spare > room >> 2:
+                            is_wary = False
+                            look_at = target
+                        else:
+                            look_at = room >> 1  # to look at all levels each time would take long
+                    key = id(x)
+                    if key in memo:
+                        i = memo[key][0]
+                        write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
+                        continue
+                t = type(x)
+                if t is str:
+                    key = id(x)
+                    if key in memo:
+                        i = memo[key][0]
+                        write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+                        continue
+                    if len(x) < target:
+                        try:
+                            encoded = x.encode()  # naming the encoding takes 5 % more instructions for many strings
+                        except UnicodeEncodeError:
+                            encoded = x.encode("utf-8", "surrogatepass")
+                        k = len(encoded)
+                        if k < target:
+                            i = len(memo)
+                            if proto >= 4:
+                                if k <= 255:
+                                    write(SHORT_BINUNICODE[k] + encoded + MEMOIZE)
+                                else:
+                                    write(pack_binunicode(BINUNICODE, k) + encoded + MEMOIZE)
+                            else:
+                                write(pack_binunicode(BINUNICODE, k) + encoded + put(proto, i))
+                            memo[key] = i, x
+                            spare -= k
+                            if spare < 0:
+                                is_wary = True
+                            continue
+                elif t is int:
+                    if 0 <= x <= 255:
+                        write(BININT1[x])
+                    elif 0 <= x <= 0xFFFF:
+                        write(pack_binint2(BININT2, x))
+                    elif -0x80000000 <= x <= 0x7FFFFFFF:
+                        write(pack_binint(BININT, x))
+                    else:
+                        encoded = _long(proto, x)
+                        write(encoded)
+                        spare -= len(encoded)
+                        if spare < 0:
+                            is_wary = True
+                    continue
+                elif x is None:
+                    write(NONE)
+                    continue
+                elif t is float:
+                    write(pack_binfloat(BINFLOAT, x))
+                    continue
+                elif t is bool:
+                    if proto >= 2:
+                        write(NEWTRUE if x else NEWFALSE)
+                    else:
+                        write(TRUE if x else FALSE)
+                    continue
+                elif t is bytes and proto >= 3:
+                    key = id(x)
+                    if key in memo:
+                        i = memo[key][0]
+                        write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+                        continue
+                    k = len(x)
+                    if k < target:
+                        i = len(memo)
+                        write((SHORT_BINBYTES[k] if k <= 255 else pack_binbytes(BINBYTES, k)) + x + put(proto, i))
+                        memo[key] = i, x
+                        spare -= k
+                        if spare < 0:
+                            is_wary = True
+                        continue
+                elif t is list:
+                    key = id(x)
+                    if key in memo:
+                        i = memo[key][0]
+                        write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+                        continue
+                    if len(x) < SHORTEST_OF_ATOMS and plan.short_lists:
+                        batch = x[:]  # a snapshot, as stock takes one of each batch
+                        k = len(batch)
+                        if k < SHORTEST_RUN or id(type(batch[0])) in ATOM_IDS:
+                            i = len(memo)
+                            memo[key] = i, x
+                            if k > 1:
+                                write(_MARKED_LIST if proto >= 4 else EMPTY_LIST + put(proto, i) + MARK)
+                                opened.append((owner, ending, items))
+                                ending = APPENDS
+                            else:
+                                write(_EMPTY_LIST if proto >= 4 else EMPTY_LIST + put(proto, i))
+                                if not k:
+                                    continue
+                                opened.append((owner, ending, items))
+                                ending = APPEND
+                            owner = x
+                            items = iter(batch)
+                            spare -= k * _MOST_BYTES
+                            if spare < 0:
+                                is_wary = True
+                            break
+                elif t is dict:
+                    key = id(x)
+                    if key in memo:
+                        i = memo[key][0]
+                        write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+                        continue
+                    if len(x) < SHORTEST_OF_ATOMS and plan.short_dicts:
+                        batch = [*chain.from_iterable(x.items())]
+                        k = len(batch)
+                        if k < 2 * SHORTEST_RUN or id(type(batch[1])) in ATOM_IDS:
+                            i = len(memo)
+                            memo[key] = i, x
+                            if k > 2:
+                                write(_MARKED_DICT if proto >= 4 else EMPTY_DICT + put(proto, i) + MARK)
+                                opened.append((owner, ending, items))
+                                ending = SETITEMS
+                            else:
+                                write(_EMPTY_DICT if proto >= 4 else EMPTY_DICT + put(proto, i))
+                                if not k:
+                                    continue
+                                opened.append((owner, ending, items))
+                                ending = SETITEM
+                            owner = x
+                            items = iter(batch)
+                            spare -= k * _MOST_BYTES
+                            if spare < 0:
+                                is_wary = True
+                            break
+                elif t is tuple:
+                    k = len(x)
+                    if not k and plan.short_tuples:
+                        write(EMPTY_TUPLE)
+                        continue
+                    key = id(x)
+                    if key in memo:
+                        i = memo[key][0]
+                        write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+                        continue
+                    if k < SHORTEST_OF_ATOMS and plan.short_tuples and (k < SHORTEST_RUN or id(type(x[0])) in ATOM_IDS):
+                        if k > 3 or proto < 2:
+                            write(MARK)
+                        opened.append((owner, ending, items))
+                        ending = None
+                        owner = x
+                        items = iter(x)
+                        spare -= k * _MOST_BYTES
+                        if spare < 0:
+                            is_wary = True
+                        break
+                elif id(x) in memo:
+                    i = memo[id(x)][0]
+                    write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+                    continue
+
+                # By a function, or in another way than its type alone would have it.
+                size = tell()
+                if t is str:
+                    outside(pickler, _stock_save_str, x)
+                elif t is bytes and proto >= 3:
+                    outside(pickler, _stock_save_bytes, x)
+                else:
+                    reduced = (plan.get(t) or plan.other)(pickler, plan, x, write)
+                    if reduced is not None:
+                        if len(opened) > deep:  # containers come to an end, reduces may go on for ever
+                            deep = 2 * len(opened)
+                            if sum([type(level[0]) not in _BUILTIN for level in opened]) > sys.getrecursionlimit():
+                                raise RecursionError("maximum recursion depth exceeded")
+                        opened.append((owner, ending, items))
+                        owner = x
+                        ending = reduced
+                        items = iter(reduced[0])
+                        spare -= 4 * _MOST_BYTES
+                is_stale = True
+                break
+            else:  # all are saved
+                if not opened:
+                    break
+                if isinstance(ending, bytes):
+                    write(ending)
+                elif ending is None:
+                    end_known_tuple(pickler, plan, owner, memo, write)
+                else:  # the parts of a reduce
+                    _, opcode, _, _, finish, parts, parts_ending = ending
+                    key = id(owner)
+                    if key in memo:  # it contains itself, and was saved while its parts were: that is fetched
+                        write(opcode + POP + pickler.get(memo[key][0]))
+                    else:
+                        i = len(memo)
+                        write(opcode + put(proto, i))
+                        memo[key] = i, owner
+                    if finish is not None:
+                        size = tell()
+                        few = finish()
+                        is_stale = True
+                        if few is not None:
+                            opened.append((owner, parts_ending, iter(parts)))
+                            batch, ending = few
+                            items = iter(batch)
+                            spare -= len(batch) * _MOST_BYTES + 4 * _MOST_BYTES
+                            continue
+                    if parts:
+                        ending = parts_ending
+                        items = iter(parts)
+                        spare -= 4 * _MOST_BYTES
+                        if spare < 0:
+                            is_wary = True
+                        continue
+                owner, ending, items = opened.pop()
+    except BaseException as exc:
+        note_levels(exc, ((owner, ending, items), *reversed(opened)))
+        raise
+    return write
+
+
+_EMPTY_LIST = EMPTY_LIST + MEMOIZE
+_MARKED_LIST = EMPTY_LIST + MEMOIZE + MARK
+_EMPTY_DICT = EMPTY_DICT + MEMOIZE
+_MARKED_DICT = EMPTY_DICT + MEMOIZE + MARK
+
+
+def commit_frame(pickler: Any, framer: Any) -> Plan:
+    """Write the full frame to the file, whose write() may be anybody's code; return the plan in force after it."""
+    framer.commit_frame()
+    if type(framer.file_write) is not BuiltinMethodType:
+        doubt(pickler)
+    return settled(pickler)
+
+
+def _long(proto: int, x: int) -> bytes:
+    """Return the opcode of an int that does not fit into four bytes."""
+    return pack_long(x) if proto >= 2 else b"L" + repr(x).encode("ascii") + b"L\n"

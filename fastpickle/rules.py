@@ -1,0 +1,135 @@
+"""Rules: what a library's hooks do, as far as it matters to who stands for them.
+
+    backends --(tell, once a library is met)--> GraftRule    what the C pickler must not write (`graft`)
+                                                HashRule     what a pickler of digests does otherwise (`hashing`)
+
+Not for: which pickler has which rule (`hooks`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from pickle import MEMOIZE, STACK_GLOBAL
+from types import MappingProxyType
+from typing import Any, Final
+
+__all__ = ["LIBRARIES", "GraftRule", "HashRule", "load_library", "texts_of"]
+
+
+class GraftRule:
+    """What has to be asked where the C pickler writes in the place of dispatch entries.
+
+    Args:
+        allows: tells whether this pickler may graft now; None if it always may.
+        refuses: tells whether instances of a type are not for C; None if no type is refused.
+        names: the dicts that have one of them as a key are not for C.
+        lengths: gives for a pickler the lengths of dicts that are not for C if they have one of some more names; None
+            if there are none.
+        compared: gives these names; it takes 10 us.
+        builtins: what C saves without asking where a protocol has no opcode for a type, and is not for it; each with
+            the lowest protocol at which C does not.
+
+    Attributes:
+        texts_of_names, texts_of_builtins: by protocol, what is found in a pickle that has one of them in it.
+        unwanted: by protocol, the ids of the builtins that C may have saved.
+    """
+
+    __slots__ = (
+        "allows", "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names",
+        "unwanted",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        allows: Callable[[Any], bool] | None = None,
+        refuses: Callable[[type], bool] | None = None,
+        names: frozenset[str] = frozenset(),
+        lengths: Callable[[Any], tuple[int, ...]] | None = None,
+        compared: Callable[[Any], tuple[str, ...]] | None = None,
+        builtins: Mapping[Any, int] = MappingProxyType({}),
+    ) -> None:
+        self.allows = allows
+        self.refuses = refuses
+        self.names = names
+        self.lengths = lengths
+        self.compared = compared
+        self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
+        self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
+        # Up to protocol 3 a module is written each time, from 4 on the name is: it is another str each time.
+        self.texts_of_builtins: list[tuple[bytes, ...]] = []
+        for proto, unwanted in enumerate(self.unwanted):
+            old = (b"builtin", b"_codecs") if unwanted else ()
+            new = texts_of((x.__name__ for x in builtins if id(x) in unwanted), proto)
+            self.texts_of_builtins.append(old if proto < 4 else tuple(text + MEMOIZE + STACK_GLOBAL for text in new))
+
+
+def texts_of(names: Iterable[str], proto: int) -> tuple[bytes, ...]:
+    """Return what stands in a pickle where a dict's key is one of some names, or a class has it."""
+    texts = [name.encode("utf-8", "surrogatepass") for name in names]
+    return tuple([text if proto < 4 or len(text) > 255 else bytes([len(text)]) + text for text in texts])
+
+
+class HashRule:
+    """What a library's picklers do that make digests: texts are not memoized, and dicts are sorted.
+
+    Args:
+        memoize: the class's `memoize`, which does nothing for exact strs, and nobody knows what for others.
+        set_items: its `_batch_setitems`, which saves the items in the order of `sorted(items)`.
+        memoizes_bytes: whether it memoizes exact bytes.
+        memoizes: tells for any other type whether `memoize` is stock's for its instances.
+        save_known: saves an object of a type that is in no plan, if nobody's code runs for that (`hashed`).
+        is_quiet: tells of what `save` does something of its own for whether that runs nobody's code; or None.
+        is_unsorted: tells whether a pickler leaves dicts as they are, after all; None if none does.
+        retry: what it does if TypeError is raised while the items of a dict are saved: retry(pickler, dict); or None.
+
+    Attributes:
+        methods: what a class may have for methods that has this rule (`hooks`).
+    """
+
+    __slots__ = (
+        "is_quiet", "is_unsorted", "memoize", "memoizes", "memoizes_bytes", "methods", "retry", "save_known",
+        "set_items",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        memoize: Any,
+        set_items: Any,
+        memoizes_bytes: bool,
+        memoizes: Callable[[type], bool],
+        save_known: Callable[[Any, Any, Any, type], bool],
+        is_quiet: Callable[[Any], bool] | None = None,
+        is_unsorted: Callable[[Any], bool] | None = None,
+        retry: Callable[[Any, dict[Any, Any]], None] | None = None,
+    ) -> None:
+        self.memoize = memoize
+        self.methods: tuple[tuple[Any, ...], ...] = ()
+        self.set_items = set_items
+        self.memoizes_bytes = memoizes_bytes
+        self.memoizes = memoizes
+        self.save_known = save_known
+        self.is_quiet = is_quiet
+        self.is_unsorted = is_unsorted
+        self.retry = retry
+
+
+# A library describes its own hooks in a module that is imported when its first pickler is met.
+LIBRARIES: Final = {
+    "dill": "fastpickle.backends.dill",
+    "joblib": "fastpickle.backends.joblib",
+    "datasets": "fastpickle.backends.datasets",
+}
+
+
+def load_library(function: Any) -> None:
+    """Let the library that `function` comes from tell what is known of it."""
+    module = getattr(function, "__module__", None)
+    if type(module) is str:
+        name = module.partition(".")[0]
+        backend = LIBRARIES.get(name)
+        if backend is not None:
+            try:
+                importlib.import_module(backend)
+            except Exception:  # a version that the backend cannot even be imported with is an unknown one
+                LIBRARIES.pop(name, None)

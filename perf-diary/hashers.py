@@ -1,0 +1,189 @@
+"""`joblib.hash` and datasets' `Hasher.hash`: stock against `install()`, and against the backends.
+
+    round:  uninstall() -> every shape, by the library and by the backend
+            install()   -> every shape, by the library
+    table:  stock / installed, stock / backend: medians of the rounds
+
+Before a shape is timed its digests must be the same. With FASTPICKLE_PURE=1 the C pickler is off; it has no part in
+these digests, since texts are not memoized and dicts are sorted. A round switches once: CPython caches nothing any
+more of a class that has been changed about a thousand times.
+
+Not for: what else sits on pickle._Pickler (``pure.py``, ``grafting.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import importlib
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import grafting
+
+import fastpickle
+
+SEED = 148707
+
+#: The library's function, and the backend that has the same one.
+LIBRARIES = {
+    "joblib.hash": ("joblib", "hash", "fastpickle.backends.joblib"),
+    "Hasher.hash": ("datasets.fingerprint", "Hasher.hash", "fastpickle.backends.datasets"),
+}
+
+
+@dataclasses.dataclass
+class Point:
+    """An instance without anything of its own."""
+
+    x: int
+    name: str
+    tags: list[int]
+
+
+Point.__module__ = "hashers"  # so that it is saved by its name
+sys.modules.setdefault("hashers", sys.modules[__name__])
+
+
+def shapes() -> dict[str, Any]:
+    """Make JSON-like records, and what is hashed besides."""
+    generator = random.Random(SEED)
+
+    def record(i: int) -> dict[str, Any]:
+        return {
+            "id": i,
+            "name": f"user {i}",
+            "score": generator.random(),
+            "active": i % 3 == 0,
+            "parent": None,
+            "tags": [f"t{generator.randrange(30)}" for _ in range(generator.randrange(5))],
+            "counts": [generator.randrange(100_000) for _ in range(3)],
+        }
+
+    found = {
+        "json_records": [record(i) for i in range(500)],
+        "records_of_records": [{"user": record(i), "at": i, "kind": "a"} for i in range(200)],
+        "nested_dicts": {f"k{i}": {f"j{j}": {"a": j, "b": [1.5, None]} for j in range(5)} for i in range(60)},
+        "list_of_tuples": [(i, str(i), i / 3) for i in range(1000)],
+        "dict_str_int": {f"key {i}": i for i in range(2000)},
+        "list_of_strs": [f"text {i}" for i in range(2000)],
+        "list_of_floats": [generator.random() for _ in range(3000)],
+        "sets_of_ints": [{i, i + 1, i * 7} for i in range(300)],
+        "dataclass_instances": [Point(i, f"p{i}", [i, i + 1]) for i in range(300)],
+        "datetimes": [datetime.datetime(2020, 1, 1, i % 24, i % 60) for i in range(500)],
+        "one_record": record(1),
+        "small_dict": {"a": 1, "b": [1, 2], "c": "x", "d": None},
+        "functions": [len, statistics.mean, random.Random],
+    }
+    try:
+        numpy = importlib.import_module("numpy")
+    except ImportError:
+        return found
+    return {**found, "numpy_array": numpy.arange(10_000.0), "numpy_arrays": [numpy.arange(3) for _ in range(100)]}
+
+
+def _function(module: str, name: str) -> Callable[[Any], str]:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]
+
+
+def _seconds(function: Callable[[Any], Any], obj: Any, calls: int) -> float:
+    start = time.process_time()
+    for _ in range(calls):
+        function(obj)
+    return (time.process_time() - start) / calls
+
+
+def measure(library: str, rounds: int, sample: float) -> tuple[str, list[str]]:
+    """Time one library.
+
+    Args:
+        library: One of LIBRARIES.
+        rounds: How many rounds.
+        sample: How many seconds a sample takes, about.
+
+    Returns:
+        A table in Markdown, and the shapes whose digests differ.
+    """
+    module, name, backend = LIBRARIES[library]
+    stock = _function(module, name)
+    ours = _function(backend, "hash")
+    objects = shapes()
+    calls = {}
+    differ = []
+    for shape, obj in objects.items():
+        expected = stock(obj)
+        calls[shape] = max(1, int(sample / max(_seconds(stock, obj, 1), 1e-6)))
+        with fastpickle.patched():
+            installed = stock(obj)
+        if not expected == installed == ours(obj):
+            differ.append(shape)
+    taken: dict[str, list[tuple[float, float, float]]] = {shape: [] for shape in objects if shape not in differ}
+    for _ in range(rounds):
+        first = {shape: _seconds(stock, objects[shape], calls[shape]) for shape in taken}
+        second = {shape: _seconds(ours, objects[shape], calls[shape]) for shape in taken}
+        with fastpickle.patched():
+            for shape, samples in taken.items():
+                third = _seconds(stock, objects[shape], calls[shape])
+                samples.append((first[shape], third, second[shape]))
+    rows = []
+    for shape, seconds in taken.items():
+        ratios = [statistics.median(s[0] / s[i] for s in seconds) for i in (1, 2)]
+        rows.append([shape, *[f"{ratio:.2f}" for ratio in ratios]])
+    return grafting.table([library, "stock / installed", "stock / backend"], rows), differ
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        argv: The arguments; those of the process if None.
+
+    Returns:
+        The exit status: 1 if a digest is not stock's.
+    """
+    parser = argparse.ArgumentParser(
+        description="Time joblib.hash and datasets' Hasher.hash against stock: above 1 they are faster.",
+        epilog="examples:\n  %(prog)s           about 2 minutes\n  %(prog)s --quick   about 20 seconds",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed to FILE too")
+    arguments = parser.parse_args(argv)
+    rounds, sample = (5, 0.01) if arguments.quick else (11, 0.05)
+    tables = []
+    failed = False
+    for library, (module, _, _) in LIBRARIES.items():
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            print(f"NOT TIMED: {library}: {module.partition('.')[0]} is not installed", file=sys.stderr)
+            continue
+        table, differ = measure(library, rounds, sample)
+        tables.append(table)
+        for shape in differ:
+            failed = True
+            print(f"NOT TIMED: {library}: {shape}: another digest than stock's", file=sys.stderr)
+    pure = ", FASTPICKLE_PURE=1" if os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0") else ""
+    command = f"python perf-diary/hashers.py{' --quick' if arguments.quick else ''}"
+    where = f"{sys.implementation.name} {sys.version.split()[0]}{pure}"
+    text = "\n\n".join(tables) + f"\n\n{where}; CPU time, medians of alternating rounds. `{command}`.\n"
+    if arguments.markdown is not None:
+        arguments.markdown.write_text(text, encoding="utf-8")
+    sys.stdout.write(text)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,412 @@
+"""joblib's hashers and datasets' Pickler: under fastpickle.patched(), and on our base, against themselves on stock."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import hashlib
+import io
+import pickle
+import random
+import subprocess
+import sys
+import types
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle import objects, strategies
+from oracle.allowed import PYPY
+from oracle.compare import Implementation
+from oracle.suite_evil import _CLASS_CHANGES, EvilSuite
+from oracle.suite_hooks import HookSuite
+from oracle.suite_values import ValueSuite
+
+import fastpickle
+from fastpickle import hooks, pickler
+
+if PYPY:
+    pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
+joblib = pytest.importorskip("joblib", reason="joblib is not installed")
+joblib_backend: Any = pytest.importorskip("fastpickle.backends.joblib", reason="joblib is not installed")
+numpy: Any = pytest.importorskip("numpy", reason="numpy is not installed")
+_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+try:
+    import datasets
+except ImportError:
+    datasets = None
+else:
+    import dill
+
+    from fastpickle.backends import datasets as datasets_backend
+
+    dill.extend(False)
+
+
+@contextmanager
+def eagerly() -> Iterator[None]:
+    """Use a plan for the least object, too: else it would take longer than it gives."""
+    original = pickler.is_worth_a_plan
+    pickler.is_worth_a_plan = lambda *args: True  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        pickler.is_worth_a_plan = original  # type: ignore[attr-defined]
+
+
+@contextmanager
+def installed_eagerly() -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.enter_context(fastpickle.patched())
+        stack.enter_context(eagerly())
+        yield
+
+
+def with_file(cls: Any) -> Any:
+    """Make a hasher that is made like a pickler."""
+
+    class Hasher(cls):
+        def __init__(self, file: Any, protocol: int | None = None, **arguments: Any) -> None:
+            _Stock.__init__(self, file, protocol, **arguments)
+            self._hash = hashlib.md5()
+            self.np = numpy
+            self.coerce_mmap = False
+            self._getbuffer = memoryview
+
+    Hasher.__qualname__ = "Hasher"
+    return Hasher
+
+
+class Joblib:
+    breadth = 1
+    oracle = Implementation("NumpyHasher", with_file(joblib.hashing.NumpyHasher))
+
+
+class JoblibInstalled(Joblib):
+    ours = Implementation("NumpyHasher, installed", Joblib.oracle.base, installed_eagerly)
+
+
+class JoblibBackend(Joblib):
+    ours = Implementation("backends.joblib.NumpyHasher", with_file(joblib_backend.NumpyHasher), eagerly)
+
+
+class TestJoblibValues(JoblibInstalled, ValueSuite):
+    pass
+
+
+class TestJoblibBackendValues(JoblibBackend, ValueSuite):
+    pass
+
+
+if datasets is not None:
+
+    class Datasets:
+        breadth = 1
+        dill_edits = True
+        oracle = Implementation("datasets' Pickler", datasets.utils._dill.Pickler)
+
+    class DatasetsInstalled(Datasets):
+        ours = Implementation("datasets' Pickler, installed", Datasets.oracle.base, installed_eagerly)
+
+    class DatasetsBackend(Datasets):
+        ours = Implementation("backends.datasets.Pickler", datasets_backend.Pickler, eagerly)
+
+    class TestDatasetsValues(DatasetsInstalled, ValueSuite):
+        pass
+
+    class TestDatasetsBackendValues(DatasetsBackend, ValueSuite):
+        pass
+
+
+if strategies.is_thorough():  # they take minutes
+
+    class TestJoblibEvil(JoblibInstalled, EvilSuite):
+        @pytest.mark.parametrize("name", [name for name in _CLASS_CHANGES if name != "persistent_id"])
+        def test_class_changed(self, name: str) -> None:
+            """As in the suite, but where joblib's `save(self, obj)` is a TypeError on stock, and joblib tries again."""
+            super().test_class_changed(name)
+
+    class TestJoblibHooks(JoblibInstalled, HookSuite):
+        pass
+
+    if datasets is not None:
+
+        class TestDatasetsEvil(DatasetsInstalled, EvilSuite):
+            test_code_in_a_default_reduce = None  # dill saves the two contexts of this module by value
+
+        class TestDatasetsHooks(DatasetsInstalled, HookSuite):
+            pass
+
+
+class Fails:
+    """Raises TypeError where it is reduced: joblib writes the items of the dict around it once more."""
+
+    def __init__(self, at: int) -> None:
+        self.calls = 0
+        self.at = at
+
+    def __reduce__(self) -> Any:
+        self.calls += 1
+        if self.calls <= self.at:
+            raise TypeError(f"call {self.calls}")
+        return Fails, (self.at,)
+
+
+class Ordered:
+    """Can be compared, and writes down that it was."""
+
+    compared: list[int] = []
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __lt__(self, other: Any) -> bool:
+        Ordered.compared.append(self.n)
+        return self.n < other.n
+
+    def __hash__(self) -> int:
+        return self.n
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ordered) and other.n == self.n
+
+
+@dataclasses.dataclass
+class Record:
+    x: Any
+    y: Any
+
+
+class Estimator:
+    def __init__(self) -> None:
+        self.a = {"x": [1, 2.5, None]}
+        self.b = numpy.arange(4)
+
+    def method(self) -> None:
+        """Is hashed by its name and its object."""
+
+
+def _atom(rng: random.Random) -> Any:
+    return rng.choice(
+        (None, True, False, rng.randrange(10), rng.randrange(-(1 << 40), 1 << 40), rng.random(), float("inf"), "text",
+         f"t{rng.randrange(30)}", "\u20ac" * rng.randrange(200), "\ud800", b"bytes", b"x" * rng.randrange(300))
+    )  # fmt: skip
+
+
+def _value(rng: random.Random, depth: int) -> Any:
+    kind = rng.randrange(18 if depth else 1)
+    n = rng.choice((0, 1, 2, 3, 4, 13, 40) if depth > 1 else (0, 1, 2, 3, 12, 14))
+
+    def parts() -> list[Any]:
+        return [_value(rng, depth - 1) for _ in range(n)]
+
+    if kind < 4:
+        return _atom(rng)
+    if kind < 6:
+        return parts()
+    if kind < 7:
+        return tuple(parts())
+    if kind < 9:
+        return {f"k{i}": x for i, x in enumerate(parts())}
+    if kind < 10:
+        keys = ["b", "a", "c"]
+        return [dict(zip(keys, parts(), strict=False)) for _ in range(min(n, 14))]
+    if kind < 11:
+        return (
+            [rng.choice((rng.random(), 1.5)) for _ in range(n)] if rng.random() < 0.5 else [f"s{i}" for i in range(n)]
+        )
+    if kind < 12:
+        keys = rng.choice(
+            ([1, 2, 3], [(1, "a"), (2, "b")], [1, "a", None], [(1, 2), (1, "a")], [objects.Int(3)], [b"x"])
+        )
+        return {key: _atom(rng) for key in keys}
+    if kind < 13:
+        return rng.choice(
+            ({1, 2, 3}, {"a", "b"}, {1, "a"}, {(1, 2), (0, 1)}, frozenset((1, 2)), set(), {objects.Str("x")})
+        )
+    if kind < 14:
+        return Record(_atom(rng), parts())
+    if kind < 15:
+        return rng.choice((numpy.arange(n), numpy.float64(n), numpy.dtype("f4"), numpy.array([None, 1]), numpy.int8(3)))
+    if kind < 16:
+        return rng.choice(
+            (len, dict, Record, "x".join, Estimator, Estimator(), Estimator().method, dict.fromkeys, random)
+        )
+    if kind < 17:
+        return rng.choice(
+            (OrderedDict(b=1, a=_atom(rng)), defaultdict(list, b=[1]), objects.Dict(b=1, a=2), objects.List("ab"))
+        )
+    return rng.choice(
+        (datetime.datetime(2020, 1, 2), decimal.Decimal("1.5"), objects.Str("x"), objects.Bytes(b"x"), bytearray(b"x"),
+         types.SimpleNamespace(b=1, a=[2]), 1 + 2j, range(3))
+    )  # fmt: skip
+
+
+def _shared(rng: random.Random) -> Any:
+    """Make an object of which parts are in it more than once."""
+    part = _value(rng, 2)
+    cyclic: list[Any] = [part]
+    cyclic.append({"self": cyclic, "part": part})
+    return [
+        part,
+        {"b": part, "a": [part, _value(rng, 3)]},
+        cyclic if rng.random() < 0.3 else (part, part),
+        _value(rng, 4),
+    ]
+
+
+def digest_of(function: Callable[[Any], str], obj: Any) -> object:
+    try:
+        return function(obj)
+    except Exception as exc:
+        return type(exc).__name__, [str(x).partition(" at 0x")[0] for x in exc.args]
+
+
+def _hashes() -> Iterator[Any]:
+    yield pytest.param(joblib.hash, joblib_backend.hash, id="joblib")
+    if datasets is not None:
+        yield pytest.param(datasets.fingerprint.Hasher.hash, datasets_backend.hash, id="datasets")
+
+
+@pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
+@pytest.mark.parametrize("turn", range(4))
+def test_random_data(stock: Any, ours: Any, turn: int) -> None:
+    """Installed, and on our base, with a plan for each object or only for those worth it: the digest is stock's."""
+    for seed in range(turn, 1600 if strategies.is_thorough() else 100, 4):
+        expected = digest_of(stock, _shared(random.Random(seed)))
+        contexts = [fastpickle.patched] if turn % 2 else [installed_eagerly]
+        for context in contexts:
+            with context():
+                assert digest_of(stock, _shared(random.Random(seed))) == expected, seed
+        with (eagerly if turn >= 2 else ExitStack)():
+            assert digest_of(ours, _shared(random.Random(seed))) == expected, seed
+
+
+@pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
+def test_boundaries(stock: Any, ours: Any) -> None:
+    """Batches, frames, memo numbers of one byte, texts of one length byte, rows of other keys."""
+    made = [
+        *[[i] * n for n in (0, 1, 2, 11, 12, 999, 1000, 1001, 2001) for i in (7, "x", 0.5, None, [1])],
+        *[{f"k{i}": i for i in range(n)} for n in (1, 2, 63, 64, 65, 999, 1000, 1001, 2001)],
+        *[{i: [i] for i in range(n)} for n in (1000, 1001)],
+        *[["x" * n, {"k" * n: "y" * n, "a": 1}] * 3 for n in (255, 256, 65_534, 65_535, 65_536, 70_000)],
+        [{"b": "x" * 100, "a": [i]} for i in range(1500)],
+        [{"b": "x" * 1000, "a": {"c": i, "d": "y" * 500}} for i in range(300)],
+        [[i] for i in range(300)],
+        [tuple(range(n)) for n in range(7)] * 50,
+        [{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1}, {"a": 1, "b": 2, "c": 3}] * 20,
+        [{f"k{j}": i for j in range(3)} for i in range(50)],
+        [{objects.Str("a"): 1, "b": 2}] * 2 + [{"a": 1, "b": 2}] * 20,
+    ]
+    for obj in made:
+        expected = stock(obj)
+        with fastpickle.patched():
+            assert stock(obj) == expected
+        assert ours(obj) == expected
+
+
+@pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
+def test_user_code(stock: Any, ours: Any) -> None:
+    """Keys that somebody compares, and what raises TypeError, which joblib takes for keys that cannot be sorted."""
+    rows: list[Callable[[], Any]] = [
+        lambda: [{Ordered(3): 1, Ordered(1): 2, Ordered(2): 3}] * 13,
+        lambda: [{"b": [Fails(1)], "a": i} for i in range(14)],
+        lambda: {f"k{i:02}": Fails(1) if i == 5 else i for i in range(20)},
+        lambda: {i: Fails(1) if i == 70 else i for i in range(100)},
+        lambda: [OrderedDict(b=Fails(1), a=1), objects.Dict(b=Fails(1), a=[1])] + [{}] * 12,
+        lambda: [[1]] * 12 + [Fails(2)],
+        lambda: [{"a": 1, "b": {1: 2, "x": Fails(1)}}] * 12,
+    ]
+    for make in rows:
+        Ordered.compared.clear()
+        expected = digest_of(stock, make())
+        compared = [*Ordered.compared]
+        for function, context in ((stock, fastpickle.patched), (stock, installed_eagerly), (ours, eagerly)):
+            Ordered.compared.clear()
+            with context():
+                assert digest_of(function, make()) == expected
+            assert Ordered.compared == compared
+
+
+def test_unknown_hooks() -> None:
+    """A subclass that overrides more, or functions that are not those that were read, take the general path."""
+    data = [{"b": i, "a": [i]} for i in range(50)]
+
+    class Sorted(joblib.hashing.Hasher):
+        calls = 0
+
+        def memoize(self, obj: Any) -> None:
+            Sorted.calls += 1
+            super().memoize(obj)
+
+    class Named(joblib.hashing.Hasher):
+        def save_reduce(self, *args: Any, **kwargs: Any) -> None:
+            raise AssertionError("not reached")
+
+    expected = joblib.hashing.Hasher().hash(data)
+    with fastpickle.patched():
+        assert hooks.plan(joblib.hashing.Hasher())
+        assert hooks.plan(joblib.hashing.NumpyHasher())
+        assert hooks.plan(Sorted()) is hooks.PLAIN
+        assert hooks.plan(Named()) is hooks.PLAIN
+        assert Sorted().hash(data) == expected
+    assert Sorted.calls > 100
+
+
+def test_hash_of_another_protocol() -> None:
+    """The plan goes by the pickler's protocol, and there is none below 2."""
+    for protocol in range(2):
+        assert not hooks.plan(Joblib.oracle.base(io.BytesIO(), protocol))
+    for protocol in range(2, 6):
+        with fastpickle.patched():
+            assert hooks.plan(Joblib.oracle.base(io.BytesIO(), protocol)).proto == protocol
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_memory_mapped(tmp_path: Path, turn: int) -> None:
+    """The arguments of `joblib.hash` mean what they mean there."""
+    array = numpy.arange(6.0)
+    file = tmp_path / "array.npy"
+    numpy.save(file, array)
+    mapped = numpy.load(file, mmap_mode="r")
+    how = ({}, {"coerce_mmap": True}, {"hash_name": "sha1"})[turn]
+    for obj in (array, mapped, [mapped, {"a": array}]):
+        expected = joblib.hash(obj, **how)
+        assert joblib_backend.hash(obj, **how) == expected
+        with fastpickle.patched():
+            assert joblib.hash(obj, **how) == expected
+    with pytest.raises(ValueError, match="hash_name"):
+        joblib_backend.hash(1, hash_name="sha3")
+
+
+@pytest.mark.parametrize("name", ["joblib", "datasets"])
+def test_missing_library(name: str) -> None:
+    """The error names the extra; install() and the rest of fastpickle do without."""
+    code = (
+        f"import sys; sys.modules[{name!r}] = None\n"
+        "import fastpickle; fastpickle.install()\n"
+        f"try: import fastpickle.backends.{name}\n"
+        f"except ImportError as exc: assert 'fastpickle[{name}]' in str(exc)\n"
+        "else: raise AssertionError\n"
+    )
+    root = Path(fastpickle.__file__).parent.parent
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, cwd=root, timeout=120)
+
+
+def test_nothing_is_left(tmp_path: Path) -> None:
+    """After a dump the hasher has the attributes that it had, whether the dump failed or not."""
+    for obj, fails in (([{"a": [1, "x"]}] * 20, False), ([{"a": lambda: 0}] * 20, True), (Estimator(), False)):
+        with fastpickle.patched():
+            hasher = joblib.hashing.NumpyHasher()
+            before = [*vars(hasher)]
+            if fails:
+                with pytest.raises(Exception, match="lambda"):
+                    hasher.dump(obj)
+            else:
+                hasher.dump(obj)
+        assert [*vars(hasher)] == before
