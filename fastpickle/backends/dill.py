@@ -70,11 +70,11 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
 
 def _is_quiet(pickler: Any) -> bool:
     """Tell whether dill neither traces what is saved, nor saves a session."""
-    try:
-        untraced = pickler._trace_depth is None
-    except AttributeError:  # it is no pickler of dill's, whose trace goes straight to the log
-        untraced = not _dill.logger.isEnabledFor(logging.INFO)
-    return untraced and not getattr(pickler, "_session", False)
+    depth = getattr(pickler, "_trace_depth", _UNKNOWN)
+    if depth is _UNKNOWN:  # it is no pickler of dill's, whose trace goes straight to the log
+        # No call in an "except": on PyPy a RecursionError in one becomes a TypeError.
+        return not _dill.logger.isEnabledFor(logging.INFO) and not getattr(pickler, "_session", False)
+    return depth is None and not getattr(pickler, "_session", False)
 
 
 def _may_graft(pickler: Any) -> bool:
@@ -129,6 +129,8 @@ def _is_harmless(x: Any) -> bool:
             return c is object
     return False
 
+
+_UNKNOWN = object()
 
 #: So many items are worth a look.
 _FEW = 50

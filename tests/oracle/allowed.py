@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from typing import NamedTuple
 
-__all__ = ["ALLOWED", "ATOMS", "PYPY", "Difference", "asked_about", "may_succeed"]
+__all__ = ["ALLOWED", "ATOMS", "PYPY", "Difference", "asked_about", "is_too_deep", "may_succeed"]
 
 #: There a pickler with a `reducer_override` goes hook by hook, so the first row is not made use of.
 PYPY = sys.implementation.name == "pypy"
@@ -41,6 +42,15 @@ ALLOWED = (
         tests=("test_as_the_present_ones", "test_stock_refuses"),
     ),
 )
+
+
+def is_too_deep(exc: BaseException) -> bool:
+    """Tell whether an exception says that a structure is too deep."""
+    return (
+        isinstance(exc, (RecursionError, pickle.PicklingError))
+        # PyPy says so where the stack ends while another exception is handled, and cannot be made its context.
+        or (PYPY and isinstance(exc, TypeError) and "exception context for exception 'RecursionError'" in str(exc))
+    )
 
 
 def may_succeed(error: tuple[object, ...]) -> bool:
