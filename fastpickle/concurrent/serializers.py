@@ -60,7 +60,7 @@ def resolve(name: str, *, forking: bool = False) -> Serializer:
                 return backend.dumps(obj, _PROTOCOL)
             return backend.dumps(obj, _PROTOCOL, buffer_callback=buffer_callback)
 
-        return Serializer(name, dill_dumps, importlib.import_module("dill").loads)
+        return Serializer(name, dill_dumps, backend.loads)
     from ..backends import cloudpickle as _backend  # says what to install, if it is missing
 
     library = importlib.import_module("cloudpickle")  # its own pickler is a C one
