@@ -13,7 +13,29 @@ need processes of their own (`ProcessPoolExecutor`).
 
 from __future__ import annotations
 
-from .interpreter_pool import BrokenInterpreterPool, InterpreterPoolExecutor
-from .process_thread_pool import BrokenProcessPool, ProcessThreadPoolExecutor
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .interpreter_pool import BrokenInterpreterPool, InterpreterPoolExecutor
+    from .process_thread_pool import BrokenProcessPool, ProcessThreadPoolExecutor
 
 __all__ = ["BrokenInterpreterPool", "BrokenProcessPool", "InterpreterPoolExecutor", "ProcessThreadPoolExecutor"]
+
+_MODULES = {
+    "BrokenInterpreterPool": "interpreter_pool",
+    "BrokenProcessPool": "process_thread_pool",
+    "InterpreterPoolExecutor": "interpreter_pool",
+    "ProcessThreadPoolExecutor": "process_thread_pool",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import an executor when it is asked for: a worker needs neither."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

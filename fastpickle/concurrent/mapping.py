@@ -26,7 +26,7 @@ def call_chunk(fn: Callable[..., Any], chunk: list[tuple[Any, ...]]) -> list[Any
 class ChunkedExecutor(Executor):
     """An executor whose `map` sends so many calls in one task."""
 
-    def map(  # type: ignore[override]  # typeshed knows `buffersize` from 3.14 on only
+    def map(
         self,
         fn: Callable[..., Any],
         *iterables: Iterable[Any],
@@ -60,31 +60,36 @@ class ChunkedExecutor(Executor):
         if buffersize is not None and buffersize < 1:
             raise ValueError("buffersize must be None or > 0")
         end = None if timeout is None else time.monotonic() + timeout
-        calls = zip(*iterables)
+        calls = zip(*iterables)  # noqa: B905 - the shortest ends it, as in map()
         if chunksize == 1:
-            tasks: Iterator[tuple[Any, ...]] = calls
-        else:
-            tasks = ((fn, chunk) for chunk in iter(lambda: list(itertools.islice(calls, chunksize)), []))
-        results = self._results(call_chunk if chunksize > 1 else fn, tasks, end, buffersize)
-        return results if chunksize == 1 else itertools.chain.from_iterable(results)
+            return self._results(type(self)._submit_call, fn, calls, end, buffersize)
+        chunks = iter(lambda: list(itertools.islice(calls, chunksize)), [])
+        return itertools.chain.from_iterable(self._results(type(self)._submit_chunk, fn, chunks, end, buffersize))
+
+    def _submit_call(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Future[Any]:
+        return self.submit(fn, *args)
+
+    def _submit_chunk(self, fn: Callable[..., Any], chunk: list[tuple[Any, ...]]) -> Future[list[Any]]:
+        return self.submit(call_chunk, fn, chunk)
 
     def _results(
         self,
+        submit: Callable[[Any, Callable[..., Any], Any], Future[Any]],
         fn: Callable[..., Any],
-        tasks: Iterator[tuple[Any, ...]],
+        tasks: Iterator[Any],
         end: float | None,
         buffersize: int | None,
     ) -> Iterator[Any]:
-        """Submit the first tasks now, the others and the waiting are the iterator's."""
-        futures = deque(self.submit(fn, *args) for args in itertools.islice(tasks, buffersize))
+        """Submit the first tasks now; the others and the waiting are the iterator's."""
+        futures = deque(submit(self, fn, task) for task in itertools.islice(tasks, buffersize))
         executor = weakref.ref(self)  # the iterator keeps nobody's executor alive
 
         def results() -> Iterator[Any]:
             try:
                 while futures:
-                    if buffersize and (alive := executor()) and (args := next(tasks, None)) is not None:
-                        futures.append(alive.submit(fn, *args))
-                        del alive
+                    if buffersize and (alive := executor()) and (task := next(tasks, None)) is not None:
+                        futures.append(submit(alive, fn, task))
+                    alive = None
                     yield _result(futures.popleft(), end)
             finally:
                 for future in futures:

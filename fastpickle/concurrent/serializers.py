@@ -53,7 +53,7 @@ def resolve(name: str, *, forking: bool = False) -> Serializer:
     if name == "pickle":
         return Serializer(name, _forking_dumps if forking else _dumps, pickle.loads)
     if name == "dill":
-        from ..backends import dill as backend  # an extra, which nobody needs who does not ask for it
+        from ..backends import dill as backend  # noqa: PLC0415 - an extra, for those who ask for it
 
         def dill_dumps(obj: object, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:
             if buffer_callback is None:
@@ -61,10 +61,8 @@ def resolve(name: str, *, forking: bool = False) -> Serializer:
             return backend.dumps(obj, _PROTOCOL, buffer_callback=buffer_callback)
 
         return Serializer(name, dill_dumps, backend.loads)
-    from ..backends import cloudpickle as _backend  # says what to install, if it is missing
-
+    importlib.import_module("fastpickle.backends.cloudpickle")  # says what to install, if it is missing
     library = importlib.import_module("cloudpickle")  # its own pickler is a C one
-    del _backend
 
     def cloudpickle_dumps(obj: object, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:
         return library.dumps(obj, _PROTOCOL, buffer_callback)  # type: ignore[no-any-return]  # it has no types

@@ -7,9 +7,11 @@ Not for: history; who wants a curve asks again.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Stats", "WorkerStats"]
+__all__ = ["Stats", "WorkerStats", "psutil_of"]
 
 _MIB = 1 << 20
 
@@ -56,7 +58,7 @@ class Stats:
     def __str__(self) -> str:
         """Return a table of the workers, and a line of sums."""
         head = ("worker", "threads", "queued", "running", "done", "RSS MiB", "USS MiB", "CPU %")
-        rows = [
+        rows: list[tuple[object, ...]] = [
             (w.name, w.threads, w.queued, w.running, w.done, _mib(w.rss), _mib(w.uss), _percent(w.cpu_percent))
             for w in self.workers
         ]
@@ -74,3 +76,30 @@ def _mib(n: int | None) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.0f}"
+
+
+def psutil_of(pid: int, known: Any) -> tuple[Any, tuple[int | None, int | None, float | None]]:
+    """Ask psutil, if it is there, what a process uses.
+
+    Args:
+        pid: the process.
+        known: what the last call for it returned first, or None: the share of a core counts from there.
+
+    Returns:
+        What to pass the next time, and (resident bytes, unique bytes, percent of one core), each None if it is unknown.
+    """
+    try:
+        import psutil  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - it is optional, and takes milliseconds
+    except ImportError:
+        return None, (None, None, None)
+    try:
+        process = psutil.Process(pid) if known is None else known
+        cpu = process.cpu_percent()
+        if known is None:  # psutil has nothing to compare with yet
+            times = process.cpu_times()
+            lived = time.time() - process.create_time()
+            cpu = 100 * (times.user + times.system) / lived if lived > 0 else 0.0
+        memory = process.memory_full_info()
+        return process, (memory.rss, getattr(memory, "uss", None), cpu)
+    except psutil.Error:  # it has ended, or is not ours to look at
+        return None, (None, None, None)

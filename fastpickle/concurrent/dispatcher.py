@@ -1,0 +1,630 @@
+"""The thread in the caller's process that gives tasks to the workers of a process-and-thread pool, and takes results.
+
+    submit() ──► pending ──► dumps ──► the worker that has least to do ──► its pipe ──► a process
+                    ▲                                                                      │
+                    └── tasks that came back, because their worker is stuck                │
+    futures ◄── loads ◄── records ◄── the worker's other pipe ◄────────────────────────────┘
+
+One thread waits for everything at once, without polling: the workers' pipes, their ends (a process's sentinel), and a
+pipe of its own that submit() and shutdown() write to.  Each worker has pipes of its own, so one that is killed leaves
+no lock behind that others would wait for.  What a pipe does not take now is kept until it does; nothing blocks.
+
+A worker gets a task for each of its threads, and where tasks are short some more, so that it need not wait for the
+next: about what its threads do in `_LEAD` seconds.  If a worker that has more than threads answers nothing for
+`_STUCK` seconds, and another one has idle threads, what it has not begun is asked back.
+
+Not for: what a user calls (`process_thread_pool`), and what runs in the processes (`worker`).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import selectors
+import signal
+import threading
+import time
+import warnings
+import weakref
+from collections import deque
+from concurrent.futures import Future, InvalidStateError
+from concurrent.futures._base import PENDING, RUNNING
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from . import serializers
+from .records import ERROR, FAILED, READY, RESULT, RETURN, RETURNED, STOP, Outbox, Records, record, widen
+from .worker import Setup, run_worker
+
+__all__ = ["Dispatcher", "WorkerProcess"]
+
+_LEAD = 0.005
+"""Seconds of work that a worker has ahead: for as long other threads may hold the interpreter lock and delay us."""
+
+_MOST_AHEAD = 500
+"""Tasks that a worker has ahead at most."""
+
+_AT_ONCE = 1 << 16
+"""Bytes of payloads that are written at once: about what a pipe holds."""
+
+_STUCK = 0.02
+"""Seconds without an answer after which a worker's tasks that are not begun are given to another one."""
+
+_GRACE = 2.0
+"""Seconds in which a worker of a broken pool may end by itself, or by SIGTERM, before it is killed."""
+
+_running: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
+_is_exiting = False
+
+
+class WorkerProcess:
+    """A worker as the pool knows it."""
+
+    def __init__(self, process: BaseProcess, tasks: Any, results: Any, budget: int | None) -> None:
+        self.process = process
+        self.outbox = Outbox(tasks.fileno())
+        self.records = Records(results.fileno())
+        self.futures: dict[int, Future[Any]] = {}
+        """The tasks that it has, by number."""
+        self.budget = budget
+        """Tasks that it may still get; None if there is no limit."""
+        self.is_ready = False
+        self.is_asked = False
+        """Whether it was asked for its tasks, and has not answered since."""
+        self.is_stopped = False
+        self.seconds: float | None = None
+        """Seconds that a task takes a thread, the last ones most."""
+        self.answered = 0.0
+        """When it last answered, or got a task while it had none."""
+        self.done = 0
+        self.most = 0
+        """The most tasks that it has had at a time."""
+        self.pipes = (tasks, results)
+        self.end, self._is_pidfd = _end_of(process)
+
+    def close(self) -> None:
+        """Close what the pool has open for it."""
+        for pipe in self.pipes:
+            pipe.close()
+        if self._is_pidfd:
+            os.close(self.end)
+            self._is_pidfd = False
+
+
+class _Broken(Exception):
+    """Why a pool is broken; its cause becomes that of the futures' exceptions."""
+
+
+class Dispatcher:
+    """The state of a pool, and its thread; it does not keep the executor alive.
+
+    Args:
+        context: where processes, and pipes, come from.
+        max_processes: processes at most.
+        max_threads: threads in each, at most.
+        setup: what a worker is told.
+        max_tasks_per_child: tasks after which a process is replaced, or None.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        max_processes: int,
+        max_threads: int,
+        setup: Setup,
+        max_tasks_per_child: int | None,
+    ) -> None:
+        self.max_threads = max_threads
+        self.workers: list[WorkerProcess] = []
+        self.pending: deque[tuple[Future[Any], int, Any]] = deque()
+        """(future, kind, payload as an object, or as bytes if it came back)."""
+        self.done = 0
+        self.broken: str | None = None
+        self._is_closing = False
+        self._is_cancelling = False
+        self._is_waiting = False
+        """Whether the thread has to be told of a task."""
+        # One that may be taken twice: an executor that is collected calls close(), in whatever thread that happens.
+        self._lock = threading.RLock()
+        self._context = context
+        self._max_processes = max_processes
+        self._setup = setup
+        self._budget = max_tasks_per_child
+        serializer = serializers.resolve(setup.serializer, forking=True)
+        self._dumps, self._loads = serializer.dumps, serializer.loads
+        self._number = 0
+        self._thread: threading.Thread | None = None
+        self._new: list[WorkerProcess] = []
+        """Workers that the selector does not know yet."""
+        self._selector = selectors.DefaultSelector()
+        self._wakes = os.pipe()
+        for fd in self._wakes:
+            os.set_blocking(fd, False)
+        self._selector.register(self._wakes[0], selectors.EVENT_READ)
+        self._close_files = weakref.finalize(self, _close_files, self._selector, self._wakes)
+        self._close_files.atexit = False
+
+    # What the callers' threads do.
+
+    def submit(self, kind: int, call: Any) -> Future[Any]:
+        """Take a task.
+
+        Args:
+            kind: TASK or CHUNK.
+            call: the object that its payload is made of.
+
+        Returns:
+            Its future.
+
+        Raises:
+            BrokenProcessPool: a worker has died.
+            RuntimeError: the pool is closed, or the interpreter ends.
+        """
+        future: Future[Any] = Future()
+        with self._lock:
+            if self.broken is not None:
+                raise BrokenProcessPool(self.broken)
+            if self._is_closing:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            if _is_exiting:
+                raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+            if len(self.workers) < self._max_processes:
+                self._start_some()
+            self.pending.append((future, kind, call))
+            if self._is_waiting:
+                self._is_waiting = False
+                self._wake()
+        return future
+
+    def close(self, cancel: bool = False) -> None:
+        """Take no task any more, and end when all are done.
+
+        Args:
+            cancel: whether to cancel those that are not begun.
+        """
+        with self._lock:
+            self._is_closing = True
+            self._is_cancelling = self._is_cancelling or cancel
+            if self._thread is not None:
+                self._wake()
+
+    def join(self) -> None:
+        """Wait for the end of the thread, which is that of the processes."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def forget(self) -> None:
+        """Be nobody's, in a process that was forked from the pool's: there is no thread here."""
+        self._lock = threading.RLock()
+        self._thread = None
+        self._is_waiting = False
+        self.broken = "the pool belongs to the process that this one was forked from"
+
+    def signal_workers(self, signum: int) -> None:
+        """Send a signal to all workers.
+
+        Args:
+            signum: its number.
+        """
+        with self._lock:
+            for worker in self.workers:
+                if worker.process.is_alive() and worker.process.pid is not None:
+                    try:
+                        os.kill(worker.process.pid, signum)
+                    except ProcessLookupError:
+                        pass
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._wakes[1], b"\0")
+        except BlockingIOError:  # it is full of wishes to wake
+            pass
+        except OSError:  # the thread has just ended
+            pass
+
+    def _start_some(self) -> None:
+        """Start the processes that are wanted now, and the thread."""
+        if self._context.get_start_method() == "fork":
+            # All at once, while our own thread does not run yet: a fork takes only the thread that forks along.
+            while self._thread is None and len(self.workers) < self._max_processes:
+                self._start_worker()
+        elif len(self.workers) <= len(self.pending) + sum(len(w.futures) for w in [*self.workers]):
+            self._start_worker()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
+            self._thread.start()
+            _running.add(self)
+
+    def _start_worker(self) -> None:
+        context = self._context
+        pipes = (*context.Pipe(duplex=False), *context.Pipe(duplex=False))
+        task_reader, task_writer, result_reader, result_writer = pipes
+        try:
+            others: tuple[int, ...] = ()
+            if context.get_start_method() == "fork":
+                ours = [task_writer, result_reader, *(pipe for w in self.workers for pipe in w.pipes)]
+                others = (*self._wakes, *(pipe.fileno() for pipe in ours))
+            process = context.Process(target=run_worker, args=(self._setup, task_reader, result_writer, others))
+            process.start()
+        except BaseException:
+            for pipe in pipes:
+                pipe.close()
+            raise
+        task_reader.close()
+        result_writer.close()
+        os.set_blocking(task_writer.fileno(), False)
+        os.set_blocking(result_reader.fileno(), False)
+        widen(task_writer.fileno())
+        widen(result_reader.fileno())
+        worker = WorkerProcess(process, task_writer, result_reader, self._budget)
+        self.workers.append(worker)
+        self._new.append(worker)
+
+    # What the thread does.
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+            self._stop_all()
+        except _Broken as exc:
+            self._break(str(exc), exc.__cause__)
+        except BaseException as exc:  # a defect of ours, or no memory: better a broken pool than futures without an end
+            self._break(f"the pool's own thread failed: {type(exc).__name__}: {exc}", exc)
+        finally:
+            with self._lock:
+                self._close_files()
+
+    def _loop(self) -> None:
+        """Send and receive until the pool is closed and all is done."""
+        while True:
+            with self._lock:
+                self._register_new()
+                cancel = self._is_cancelling
+            if cancel:
+                self._cancel_all()
+            timeout = self._send_tasks()
+            with self._lock:
+                if self.pending:
+                    self._is_waiting = False  # who has no room for these has none for others
+                    if any(self._room(w, False) for w in self.workers):  # they came since
+                        timeout = 0
+                elif self._is_closing and not any(w.futures for w in self.workers):
+                    return
+                else:
+                    self._is_waiting = True
+            ended = []
+            for key, _ in self._selector.select(timeout):
+                if key.data is None:
+                    self._drain_wakes()
+                    continue
+                worker, what = key.data
+                if what == "results":
+                    self._receive(worker)
+                elif what == "end":
+                    ended.append(worker)
+                else:
+                    self._flush(worker)
+            for worker in ended:
+                while self._receive(worker):
+                    pass  # it had sent that before it ended
+                if not worker.is_stopped:
+                    raise _Broken(f"a worker process ended abruptly: {_reason(worker.process)}")
+                self._replace(worker)
+
+    def _drain_wakes(self) -> None:
+        try:
+            while os.read(self._wakes[0], 1 << 12):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _register_new(self) -> None:
+        for worker in self._new:
+            self._selector.register(worker.pipes[1].fileno(), selectors.EVENT_READ, (worker, "results"))
+            self._selector.register(worker.end, selectors.EVENT_READ, (worker, "end"))
+        self._new.clear()
+
+    def _room(self, worker: WorkerProcess, ahead: bool) -> int:
+        """Return how many tasks a worker may get now.
+
+        Args:
+            worker: the worker.
+            ahead: whether it may get more than it has threads for.
+        """
+        if not worker.is_ready or worker.outbox:
+            return 0
+        room = self.max_threads - len(worker.futures)
+        if ahead and worker.seconds is not None and time.monotonic() - worker.answered < _STUCK:
+            room += min(_MOST_AHEAD, int(self.max_threads * _LEAD / max(worker.seconds, 1e-6)))
+        return room if worker.budget is None else min(room, worker.budget)
+
+    def _send_tasks(self) -> float | None:
+        """Give the workers what they have room for, evenly.
+
+        Returns:
+            Seconds after which a worker may be stuck; None if there is none that may be.
+        """
+        for ahead in (False, True):
+            while self.pending:
+                open_ones = [(len(w.futures), room, w) for w in self.workers if (room := self._room(w, ahead)) > 0]
+                if not open_ones:
+                    break
+                open_ones.sort(key=lambda found: found[0])
+                level = -(-(len(self.pending) + sum(n for n, _, _ in open_ones)) // len(open_ones))
+                for n, room, worker in open_ones:
+                    if n < level:
+                        self._send(worker, min(room, level - n))
+        return None if self.pending else self._ask_stuck()
+
+    def _send(self, worker: WorkerProcess, n: int) -> None:
+        """Send a worker as many tasks, or fewer if its pipe is full."""
+        if not worker.futures:
+            worker.answered = time.monotonic()
+        unsent = 0
+        for _ in range(n):
+            try:
+                future, kind, call = self.pending.popleft()
+            except IndexError:
+                break
+            if type(call) is bytes:
+                payload = call
+            elif not future.set_running_or_notify_cancel():
+                continue
+            else:
+                try:
+                    payload = self._dumps(call)
+                except BaseException as exc:
+                    future.set_exception(exc)
+                    continue
+                finally:
+                    del call
+            self._number += 1
+            worker.futures[self._number] = future
+            worker.most = max(worker.most, len(worker.futures))
+            del future
+            if worker.budget is not None:
+                worker.budget -= 1
+            worker.outbox.put(record(kind, self._number, payload))
+            unsent += len(payload)
+            if unsent > _AT_ONCE:
+                self._flush(worker)
+                unsent = 0
+                if worker.outbox:
+                    return
+        self._flush(worker)
+
+    def _flush(self, worker: WorkerProcess) -> None:
+        """Write what its pipe takes, and have the selector say when it takes more."""
+        was_full = worker.pipes[0].fileno() in self._selector.get_map()
+        try:
+            worker.outbox.flush()
+        except OSError:
+            return  # it has ended, which its other pipe or its end will tell
+        if bool(worker.outbox) != was_full:
+            if was_full:
+                self._selector.unregister(worker.pipes[0])
+            else:
+                self._selector.register(worker.pipes[0], selectors.EVENT_WRITE, (worker, "room"))
+
+    def _ask_stuck(self) -> float | None:
+        """Ask workers that answer nothing for what they have not begun, if another one has idle threads."""
+        if not any(w.is_ready and len(w.futures) < self.max_threads for w in self.workers):
+            return None
+        timeout = None
+        for worker in self.workers:
+            if len(worker.futures) > self.max_threads and not worker.is_asked:
+                left = worker.answered + _STUCK - time.monotonic()
+                if left > 0:
+                    timeout = left if timeout is None else min(left, timeout)
+                else:
+                    self._ask(worker)
+        return timeout
+
+    def _ask(self, worker: WorkerProcess) -> None:
+        worker.is_asked = True
+        worker.outbox.put(record(RETURN, 0))
+        self._flush(worker)
+
+    def _receive(self, worker: WorkerProcess) -> bool:
+        """Read once from a worker.
+
+        Returns:
+            Whether there was something.
+
+        Raises:
+            _Broken: it has closed its pipe without having been told to end, or an initializer has failed.
+        """
+        try:
+            records = worker.records.read()
+        except BlockingIOError:
+            return False
+        except OSError:
+            records = None
+        if records is None:
+            if not worker.is_stopped:
+                raise _Broken(f"a worker process ended abruptly: {_reason(worker.process)}")
+            if worker.pipes[1].fileno() in self._selector.get_map():
+                self._selector.unregister(worker.pipes[1])
+            return False
+        worker.answered = time.monotonic()
+        for kind, number, seconds, payload in records:
+            if kind in (RESULT, ERROR):
+                worker.seconds = seconds if worker.seconds is None else worker.seconds * 0.8 + seconds * 0.2
+                worker.is_asked = False
+                worker.done += 1
+                self.done += 1
+                self._finish(worker.futures.pop(number), kind, payload)
+            elif kind == RETURNED:
+                worker.is_asked = False
+                if worker.budget is not None:
+                    worker.budget += 1
+                future = worker.futures.pop(number)
+                if self._is_cancelling:
+                    _cancel(future)
+                else:
+                    self.pending.appendleft((future, payload[0], payload[1:]))
+            elif kind == READY:
+                worker.is_ready = True
+            elif kind == FAILED:
+                raise _Broken(payload.decode("utf-8", "replace"))
+        if worker.budget == 0 and not worker.futures:
+            self._stop(worker)
+        return True
+
+    def _finish(self, future: Future[Any], kind: int, payload: bytes) -> None:
+        """End a future with what a worker has sent."""
+        what = "returned" if kind == RESULT else "raised"
+        try:
+            outcome = self._loads(payload)
+        except BaseException as exc:
+            error = pickle.UnpicklingError(f"what the task {what} cannot be unpickled: {type(exc).__name__}: {exc}")
+            error.__cause__ = exc
+            future.set_exception(error)
+        else:
+            if kind == RESULT:
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+    def _cancel_all(self) -> None:
+        """Cancel what is pending, and ask the workers for what they have not begun; once."""
+        while self.pending:
+            _cancel(self.pending.popleft()[0])
+        for worker in self.workers:
+            if worker.futures and not worker.is_asked:
+                self._ask(worker)
+                worker.is_asked = True
+
+    def _stop(self, worker: WorkerProcess) -> None:
+        worker.is_stopped = True
+        worker.is_ready = False
+        worker.outbox.put(record(STOP, 0))
+        self._flush(worker)
+
+    def _replace(self, worker: WorkerProcess) -> None:
+        """Put a new process in the place of one that has had all its tasks."""
+        self._unregister(worker)
+        worker.process.join()
+        worker.close()
+        with self._lock:
+            self.workers.remove(worker)
+            if self._is_closing and not self.pending:
+                return
+            with warnings.catch_warnings():
+                # A fork beside running threads, which CPython warns of; what the worker does first takes no lock.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._start_worker()
+
+    def _unregister(self, worker: WorkerProcess) -> None:
+        for file in (*worker.pipes, worker.end):
+            try:
+                self._selector.unregister(file)
+            except (KeyError, ValueError):
+                pass
+
+    def _stop_all(self) -> None:
+        """End the processes as they should, and wait for that."""
+        for worker in self.workers:
+            if not worker.is_stopped:
+                os.set_blocking(worker.pipes[0].fileno(), True)
+                self._stop(worker)
+        for worker in self.workers:
+            worker.process.join()
+            worker.close()
+
+    def _break(self, why: str, cause: BaseException | None) -> None:
+        """Fail all futures at once, then end what is left of the processes."""
+        with self._lock:
+            self.broken = why
+            waiting = [future for future, _, _ in self.pending]
+            self.pending.clear()
+            workers = [*self.workers]
+        for worker in workers:
+            waiting += worker.futures.values()
+            worker.futures.clear()
+        for future in waiting:
+            error = BrokenProcessPool(why)
+            error.__cause__ = cause
+            try:
+                future.set_exception(error)
+            except InvalidStateError:  # somebody has cancelled it
+                pass
+        del waiting
+        self._end_all(workers)
+
+    def _end_all(self, workers: list[WorkerProcess]) -> None:
+        """End processes whatever they do; nothing waits for one that cannot be ended."""
+        for worker in workers:
+            worker.pipes[0].close()  # one that has failed ends by itself, and so may the others
+        deadline = time.monotonic() + _GRACE
+        for signal_it in (lambda process: None, lambda process: process.terminate(), lambda process: process.kill()):
+            for worker in workers:
+                signal_it(worker.process)
+            for worker in workers:
+                worker.process.join(max(0.0, deadline - time.monotonic()))
+            deadline += _GRACE
+        for worker in workers:
+            worker.close()
+
+
+def _end_of(process: BaseProcess) -> tuple[int, bool]:
+    """Return a file descriptor that can be read from when a process has ended, and whether it is ours to close.
+
+    A sentinel is a pipe, which processes that the worker itself has forked keep open.
+    """
+    try:
+        return os.pidfd_open(process.pid or 0), True  # type: ignore[attr-defined,unused-ignore]  # Linux only
+    except (AttributeError, OSError):
+        return process.sentinel, False
+
+
+def _reason(process: BaseProcess) -> str:
+    """Say how a process has ended."""
+    process.join(1.0)
+    code = process.exitcode
+    if code is None:
+        return f"process {process.pid} closed its pipe"
+    if code < 0:
+        try:
+            return f"process {process.pid} was killed by {signal.Signals(-code).name}"
+        except ValueError:
+            pass
+    return f"process {process.pid} exited with status {code}"
+
+
+def _cancel(future: Future[Any]) -> None:
+    """Cancel a future, even if it counts as running because its task was sent to a worker, where it has not begun."""
+    with future._condition:
+        if future._state == RUNNING:
+            future._state = PENDING
+        if future.cancel():
+            future.set_running_or_notify_cancel()
+
+
+def _close_files(selector: selectors.BaseSelector, fds: tuple[int, ...]) -> None:
+    selector.close()
+    for fd in fds:
+        os.close(fd)
+
+
+def _finish_all() -> None:
+    """Let all pools end their work, before the interpreter ends."""
+    global _is_exiting
+    _is_exiting = True
+    pools = [*_running]
+    for pool in pools:
+        pool.close()
+    for pool in pools:
+        pool.join()
+
+
+def _forget_all() -> None:
+    for pool in [*_running]:
+        pool.forget()
+    _running.clear()
+
+
+# Where concurrent.futures registers its pools too: before the interpreter waits for threads, which would be for ever.
+threading._register_atexit(_finish_all)  # type: ignore[attr-defined]  # private, and the only place for it
+os.register_at_fork(after_in_child=_forget_all)
