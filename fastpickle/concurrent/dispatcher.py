@@ -10,8 +10,8 @@ pipe of its own that submit() and shutdown() write to.  Each worker has pipes of
 no lock behind that others would wait for.  What a pipe does not take now is kept until it does; nothing blocks.
 
 A worker gets a task for each of its threads, and where tasks are short some more, so that it need not wait for the
-next: about what its threads do in `_LEAD` seconds.  If a worker that has more than threads answers nothing for
-`_STUCK` seconds, and another one has idle threads, what it has not begun is asked back.
+next: about what its threads do in `_LEAD` seconds.  If such a worker answers nothing for `_STUCK` seconds, what it has
+not begun is asked back, and is the first that the next idle thread gets: its own tasks may wait for just that.
 
 Not for: what a user calls (`process_thread_pool`), and what runs in the processes (`worker`).
 """
@@ -346,6 +346,8 @@ class Dispatcher:
             Seconds after which a worker may be stuck; None if there is none that may be.
         """
         for ahead in (False, True):
+            if ahead and not all(w.is_ready or w.is_stopped for w in self.workers):
+                break  # one that will be ready soon has threads for them
             while self.pending:
                 open_ones = [(len(w.futures), room, w) for w in self.workers if (room := self._room(w, ahead)) > 0]
                 if not open_ones:
@@ -355,7 +357,7 @@ class Dispatcher:
                 for n, room, worker in open_ones:
                     if n < level:
                         self._send(worker, min(room, level - n))
-        return None if self.pending else self._ask_stuck()
+        return self._ask_stuck()
 
     def _send(self, worker: WorkerProcess, n: int) -> None:
         """Send a worker as many tasks, or fewer if its pipe is full."""
@@ -408,9 +410,7 @@ class Dispatcher:
                 self._selector.register(worker.pipes[0], selectors.EVENT_WRITE, (worker, "room"))
 
     def _ask_stuck(self) -> float | None:
-        """Ask workers that answer nothing for what they have not begun, if another one has idle threads."""
-        if not any(w.is_ready and len(w.futures) < self.max_threads for w in self.workers):
-            return None
+        """Ask workers that answer nothing for what they have not begun: it is the next to begin, wherever that is."""
         timeout = None
         for worker in self.workers:
             if len(worker.futures) > self.max_threads and not worker.is_asked:

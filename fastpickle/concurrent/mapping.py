@@ -11,7 +11,7 @@ import itertools
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -64,7 +64,7 @@ class ChunkedExecutor(Executor):
         if chunksize == 1:
             return self._results(type(self)._submit_call, fn, calls, end, buffersize)
         chunks = iter(lambda: list(itertools.islice(calls, chunksize)), [])
-        return itertools.chain.from_iterable(self._results(type(self)._submit_chunk, fn, chunks, end, buffersize))
+        return _one_by_one(self._results(type(self)._submit_chunk, fn, chunks, end, buffersize))
 
     def _submit_call(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Future[Any]:
         return self.submit(fn, *args)
@@ -79,12 +79,12 @@ class ChunkedExecutor(Executor):
         tasks: Iterator[Any],
         end: float | None,
         buffersize: int | None,
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """Submit the first tasks now; the others and the waiting are the iterator's."""
         futures = deque(submit(self, fn, task) for task in itertools.islice(tasks, buffersize))
         executor = weakref.ref(self)  # the iterator keeps nobody's executor alive
 
-        def results() -> Iterator[Any]:
+        def results() -> Generator[Any, None, None]:
             try:
                 while futures:
                     if buffersize and (alive := executor()) and (task := next(tasks, None)) is not None:
@@ -96,6 +96,17 @@ class ChunkedExecutor(Executor):
                     future.cancel()
 
         return results()
+
+
+def _one_by_one(chunks: Generator[list[Any], None, None]) -> Iterator[Any]:
+    """Return the items of each chunk, of which none is kept."""
+    try:
+        for chunk in chunks:
+            chunk.reverse()
+            while chunk:
+                yield chunk.pop()
+    finally:
+        chunks.close()
 
 
 def _result(future: Future[Any], end: float | None) -> Any:

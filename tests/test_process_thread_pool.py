@@ -1,0 +1,838 @@
+"""`ProcessThreadPoolExecutor`, with each start method: what it returns, how it fails, and that nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import gc
+import io
+import itertools
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_sharer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastpickle.concurrent import ProcessThreadPoolExecutor
+
+from executors import tasks
+from executors.leftovers import nothing_left
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="it needs a POSIX system"),
+    # 3.12 and later warn of a fork beside threads, such as pytest-xdist's and pytest-timeout's.
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+
+METHODS = ("fork", "spawn", "forkserver")
+
+SECONDS = 30.0
+"""Seconds after which a future that has not ended is said to hang."""
+
+
+@pytest.fixture(params=METHODS)
+def method(request: Any) -> str:
+    """Return a start method."""
+    return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(request: Any) -> Iterator[None]:
+    context = multiprocessing.get_context("forkserver")
+    process = context.Process(target=tasks.same, args=(1,))  # so that the server is there before we look
+    process.start()
+    process.join()
+    process.close()
+    with nothing_left():
+        yield
+
+
+def pool(method: str, max_processes: int = 2, max_threads: int = 3, **settings: Any) -> ProcessThreadPoolExecutor:
+    """Make an executor with a start method."""
+    context = multiprocessing.get_context(method)
+    return ProcessThreadPoolExecutor(max_processes, max_threads, mp_context=context, **settings)
+
+
+def outcome(future: concurrent.futures.Future[Any]) -> BaseException | None:
+    """Wait for a future, and return its exception; `CancelledError` if it was cancelled."""
+    try:
+        return future.exception(SECONDS)
+    except concurrent.futures.CancelledError as exc:
+        return exc
+
+
+class TestResults:
+    """What comes back."""
+
+    def test_submit(self, method: str) -> None:
+        """Arguments, keyword arguments, results of all sizes, in the right futures."""
+        with pool(method) as executor:
+            assert executor.submit(tasks.add, 1, y=2).result(SECONDS) == 3
+            assert executor.submit(tasks.keywords, 1, fn=2, self=3).result(SECONDS) == ((1,), {"fn": 2, "self": 3})
+            sizes = [0, 1, 16_000, 16_384, 65_510, 65_511, 65_536, 70_000, 1_048_576, 3_000_000]
+            payloads = [os.urandom(n) for n in sizes]
+            futures = [executor.submit(tasks.same, payload) for payload in payloads]
+            assert [future.result(SECONDS) for future in futures] == payloads
+            numbers = [executor.submit(tasks.same, i) for i in range(2000)]
+            assert [future.result(SECONDS) for future in numbers] == [*range(2000)]
+
+    @pytest.mark.parametrize("chunksize", [1, 2, 7, 100, 1001])
+    @pytest.mark.parametrize("buffersize", [None, 1, 3])
+    def test_map(self, chunksize: int, buffersize: int | None) -> None:
+        """All items, in order, by every chunk and buffer."""
+        with pool("fork") as executor:
+            for n in (0, 1, 2, 99, 1000):
+                results = executor.map(
+                    tasks.add, range(n), itertools.count(), chunksize=chunksize, buffersize=buffersize
+                )
+                assert [*results] == [2 * i for i in range(n)]
+
+    def test_buffersize(self) -> None:
+        """No more is taken from the iterable than the buffer says, and the results that were fetched."""
+        with pool("fork") as executor:
+            taken = []
+            results = executor.map(tasks.same, (taken.append(i) or i for i in range(100)), buffersize=3)
+            assert len(taken) == 3
+            assert [next(results), next(results)] == [0, 1]
+            assert len(taken) == 5
+            chunks = executor.map(tasks.same, (taken.append(i) or i for i in range(100)), chunksize=4, buffersize=2)
+            assert len(taken) == 5 + 8
+            results.close()
+            chunks.close()
+            assert [*executor.map(tasks.same, [], buffersize=1)] == []
+
+    def test_map_errors(self) -> None:
+        """A timeout, an exception in a chunk, and arguments that make no sense."""
+        with pool("fork") as executor:
+            for bad, error in (({"chunksize": 0}, ValueError), ({"buffersize": 0}, ValueError)):
+                with pytest.raises(error):
+                    executor.map(tasks.same, [1], **bad)
+            with pytest.raises(TypeError):
+                executor.map(tasks.same, [1], buffersize="1")
+            with pytest.raises(concurrent.futures.TimeoutError):
+                list(executor.map(tasks.sleep, [0, 0.5], timeout=0.05))
+            for chunksize in (1, 3, 10):
+                results = executor.map(tasks.fail_on, range(9), [4] * 9, chunksize=chunksize)
+                assert [*itertools.islice(results, 4 // chunksize * chunksize)] == [*range(4 // chunksize * chunksize)]
+                with pytest.raises(ValueError, match="bad 4"):
+                    next(itertools.islice(results, 4 - 4 // chunksize * chunksize, None))
+
+    def test_chunks_share_threads(self) -> None:
+        """The calls of a chunk that wait, wait side by side."""
+        with pool("fork", 1, 10) as executor:
+            [*executor.map(tasks.same, range(20))]
+            began = time.monotonic()
+            places = [*executor.map(tasks.thread_of, [0.1] * 10, chunksize=10)]
+            assert time.monotonic() - began < 0.7
+            assert len({*places}) > 3
+            with pytest.raises(ValueError, match="bad 3"):  # the first in order, though others raise before it
+                [*executor.map(_slow_to_fail, range(10), chunksize=10)]
+            assert [*executor.map(tasks.same, range(20), chunksize=20)] == [*range(20)]
+
+    def test_evenly(self, method: str) -> None:
+        """As many tasks as threads run at the same time, the same number in each process."""
+        with pool(method, 2, 4) as executor:
+            [*executor.map(tasks.sleep, [0.1] * 8)]  # all processes have begun
+            began = time.monotonic()
+            places = [*executor.map(tasks.thread_of, [0.4] * 8)]
+            assert time.monotonic() - began < 0.8
+            assert len({*places}) == 8
+            counts = [sum(p == pid for p, _ in places) for pid in {p for p, _ in places}]
+            assert counts == [4, 4]
+
+    def test_never_more_than_max(self) -> None:
+        """No more tasks at a time than threads, however many there are; no more processes."""
+        with pool("fork", 2, 2) as executor:
+            spans = [*executor.map(_span, [0.02] * 40)]
+            for pid in {p for p, _, _ in spans}:
+                events = sorted(e for p, a, b in spans if p == pid for e in ((a, 1), (b, -1)))
+                assert max(itertools.accumulate(step for _, step in events)) <= 2
+            assert len({p for p, _, _ in spans}) == 2
+            assert executor.stats().processes == 2
+
+    def test_processes_as_needed(self) -> None:
+        """One task starts one process, where processes are not forked; a fork takes all at once."""
+        with pool("spawn", 3, 2) as executor:
+            executor.submit(tasks.same, 1).result(SECONDS)
+            assert executor.stats().processes == 1
+
+    def test_shared_objects_are_not_shared_by_tasks(self) -> None:
+        """Each task has a copy of its own of what it gets, as in any process pool."""
+        shared: list[int] = []
+        with pool("fork", 1, 1) as executor:
+            futures = [executor.submit(_append, shared) for _ in range(50)]
+            assert [f.result(SECONDS) for f in futures] == [[1]] * 50
+        assert not shared
+
+    def test_other_interfaces(self) -> None:
+        """`as_completed`, `wait`, asyncio's `run_in_executor`, callbacks, and futures across threads."""
+        with pool("fork") as executor:
+            futures = {executor.submit(tasks.sleep, i / 100, i): i for i in (3, 1, 2)}
+            for future in concurrent.futures.as_completed(futures, timeout=SECONDS):
+                assert future.result() == futures[future]
+            done, rest = wait([executor.submit(tasks.sleep, 0), executor.submit(tasks.sleep, 0.5)], 0.3)
+            assert (len(done), len(rest)) == (1, 1)
+            called: list[Any] = []
+            future = executor.submit(tasks.same, 5)
+            future.add_done_callback(lambda f: called.append(f.result()))
+            assert future.result(SECONDS) == 5
+
+            async def main() -> list[Any]:
+                loop = asyncio.get_running_loop()
+                return await asyncio.gather(*(loop.run_in_executor(executor, tasks.same, i) for i in range(100)))
+
+            assert asyncio.run(main()) == [*range(100)]
+            assert called == [5]
+            results: list[Any] = []
+            threads = [
+                threading.Thread(target=lambda n=n: results.extend(executor.map(tasks.same, range(n, n + 100))))
+                for n in range(4)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(results) == sorted(i for n in range(4) for i in range(n, n + 100))
+
+    def test_progress_bar(self) -> None:
+        """tqdm over `as_completed`, as people write it."""
+        tqdm = pytest.importorskip("tqdm", reason="tqdm is not installed").tqdm
+        tqdm.monitor_interval = 0  # no thread of its own, which would be left over
+        shown = io.StringIO()
+        with pool("fork") as executor:
+            futures = [executor.submit(tasks.same, i) for i in range(50)]
+            bar = tqdm(concurrent.futures.as_completed(futures, SECONDS), total=50, file=shown)
+            assert sorted(f.result() for f in bar) == [*range(50)]
+        assert "50/50" in shown.getvalue()
+
+    def test_stuck_worker_gives_tasks_back(self, tmp_path: Path) -> None:
+        """What waits behind tasks that block is done by another worker, and so they can go on."""
+        mark = str(tmp_path / "mark")
+        with pool("fork", 2, 2) as executor:
+            [*executor.map(tasks.same, range(500))]  # tasks are known to be short: workers get some ahead
+            futures = [executor.submit(tasks.wait_for, mark) for _ in range(3)]
+            futures += [executor.submit(tasks.same, i) for i in range(200)]
+            last = executor.submit(tasks.touch, mark)
+            assert outcome(last) is None
+            assert [f.result(SECONDS) for f in futures] == ["there"] * 3 + [*range(200)]
+
+
+def _slow_to_fail(i: int) -> int:
+    if i in (3, 7):
+        time.sleep(0.2 if i == 3 else 0.01)
+        raise ValueError(f"bad {i}")
+    time.sleep(0.01)
+    return i
+
+
+def _span(seconds: float) -> tuple[int, float, float]:
+    began = time.monotonic()
+    time.sleep(seconds)
+    return os.getpid(), began, time.monotonic()
+
+
+def _append(items: list[int]) -> list[int]:
+    items.append(1)
+    return items
+
+
+class TestSettings:
+    """Each parameter, with each start method."""
+
+    def test_initializers(self, method: str) -> None:
+        """Once in each process, once in each thread, before the first task."""
+        settings = {
+            "initializer": tasks.set_state,
+            "initargs": ("key", [1, 2]),
+            "thread_initializer": tasks.set_local,
+            "thread_initargs": ({"a": 1},),
+        }
+        with pool(method, 2, 3, **settings) as executor:
+            found = [*executor.map(tasks.get_local, [0.05] * 12)]
+            assert all((value, calls) == ({"a": 1}, 1) for value, calls, _ in found)
+            assert {*executor.map(tasks.get_state, ["calls"] * 10)} == {1}
+            assert executor.submit(tasks.get_state, "key").result(SECONDS) == [1, 2]
+
+    def test_locks_and_queues_as_initargs(self, method: str) -> None:
+        """What `multiprocessing` brings to its processes only, with each serializer."""
+        context = multiprocessing.get_context(method)
+        for serializer in ("pickle", "dill", "cloudpickle"):
+            if serializer != "pickle":
+                pytest.importorskip(serializer, reason=f"{serializer} is not installed")
+            lock, queue = context.Lock(), context.Queue()
+            settings = {"initializer": tasks.set_state, "initargs": ("both", (lock, queue)), "serializer": serializer}
+            with pool(method, 1, 1, **settings) as executor:
+                executor.submit(_put_locked, 7).result(SECONDS)
+                assert queue.get(timeout=SECONDS) == 7
+            queue.close()
+            queue.join_thread()
+
+    def test_max_tasks_per_child(self, method: str) -> None:
+        """A process has so many tasks and not one more, and there is always one for what is left."""
+        with pool(method, 2, 3, max_tasks_per_child=5) as executor:
+            pids = [*executor.map(tasks.pid, range(40))]
+            counts = {pid: pids.count(pid) for pid in pids}
+            assert max(counts.values()) <= 5
+            assert len(counts) >= 8
+            assert executor.stats().processes <= 2
+
+    @pytest.mark.parametrize("serializer", ["dill", "cloudpickle"])
+    def test_serializers(self, method: str, serializer: str) -> None:
+        """Lambdas and closures travel, there and back, and as initializers."""
+        pytest.importorskip(serializer, reason=f"{serializer} is not installed")
+        base, seen = 10, {}
+        settings = {"initializer": lambda: seen.update(a=1), "thread_initializer": lambda: None}
+        with pool(method, 1, 2, serializer=serializer, **settings) as executor:
+            assert executor.submit(lambda x: x + base, 1).result(SECONDS) == 11
+            assert executor.submit(lambda: lambda: base).result(SECONDS)() == 10
+            assert [*executor.map(lambda x: x * base, range(5), chunksize=2)] == [0, 10, 20, 30, 40]
+            error = outcome(executor.submit(lambda: 1 / 0))
+            assert isinstance(error, ZeroDivisionError)
+            assert "Traceback" in str(error.__cause__)
+
+    def test_what_multiprocessing_can_send(self) -> None:
+        """Arguments that `multiprocessing` has reducers for, such as a connection."""
+        with pool("fork", 1, 1) as executor:
+            reader, writer = multiprocessing.Pipe(duplex=False)
+            executor.submit(_send_hello, writer).result(SECONDS)
+            assert reader.recv() == "hello"
+            reader.close()
+            writer.close()
+            resource_sharer.stop(SECONDS)  # the thread that has sent it
+
+    def test_defaults(self) -> None:
+        """No argument at all."""
+        with ProcessThreadPoolExecutor() as executor:
+            assert [*executor.map(tasks.same, range(10))] == [*range(10)]
+            assert executor.stats().processes <= (os.cpu_count() or 1)
+
+    @pytest.mark.parametrize(
+        ("settings", "error", "message"),
+        [
+            ({"max_processes": 0}, ValueError, "max_processes must be greater than 0"),
+            ({"max_threads": -1}, ValueError, "max_threads must be greater than 0"),
+            ({"max_processes": 1.5}, TypeError, "max_processes must be an integer"),
+            ({"max_tasks_per_child": 0}, ValueError, "max_tasks_per_child must be greater than 0"),
+            ({"initializer": 1}, TypeError, "initializer must be a callable"),
+            ({"thread_initializer": 1}, TypeError, "thread_initializer must be a callable"),
+            (
+                {"serializer": "json"},
+                ValueError,
+                "serializer must be one of 'pickle', 'dill', 'cloudpickle', not 'json'",
+            ),
+        ],
+    )
+    def test_bad_arguments(self, settings: Any, error: type[Exception], message: str) -> None:
+        """A clear error in one line, at once."""
+        with pytest.raises(error, match=message):
+            ProcessThreadPoolExecutor(**settings)
+
+    def test_stats(self) -> None:
+        """The counts while tasks run and wait, and the table."""
+        executor = pool("fork", 2, 2)
+        with executor:
+            futures = [executor.submit(tasks.sleep, 0.5) for _ in range(7)]
+            time.sleep(0.25)
+            stats = executor.stats()
+            assert (stats.processes, stats.running, stats.queued, stats.done) == (2, 4, 3, 0)
+            assert stats.threads == 4
+            assert [w.running for w in stats.workers] == [2, 2]
+            table = str(stats).splitlines()
+            assert len(table) == 5
+            assert table[0].split()[:5] == ["worker", "threads", "queued", "running", "done"]
+            assert len({len(line) for line in table[:3]}) == 1
+            try:
+                import psutil  # noqa: F401 - only whether it is there
+            except ImportError:
+                assert stats.workers[0].rss is None
+            else:
+                assert stats.workers[0].rss > stats.workers[0].uss > 100_000
+                assert stats.workers[0].cpu_percent >= 0
+            wait(futures, SECONDS)
+            assert executor.stats().done == 7
+        assert executor.stats().done == 7
+
+
+def _put_locked(value: int) -> None:
+    lock, queue = tasks.STATE["both"]
+    with lock:
+        queue.put(value)
+
+
+def _send_hello(writer: Any) -> None:
+    writer.send("hello")
+    writer.close()
+
+
+class TestTaskErrors:
+    """What one task does wrong is its own error; the pool goes on."""
+
+    @pytest.mark.parametrize(
+        ("fn", "args", "error", "message"),
+        [
+            (tasks.fail, ("why",), ValueError, "why"),
+            (tasks.exit_with, (3,), SystemExit, "3"),
+            (tasks.interrupt, (), KeyboardInterrupt, ""),
+            (tasks.make, (tasks.Unpicklable,), RuntimeError, "not picklable"),
+            (tasks.make, (tasks.ExitsAtPickle,), SystemExit, "3"),
+            (tasks.make, (tasks.RaisesAtUnpickle,), pickle.UnpicklingError, "returned cannot be unpickled: ValueError"),
+            (tasks.make, (tasks.ExitsAtUnpickle,), pickle.UnpicklingError, "returned cannot be unpickled: SystemExit"),
+            (tasks.raise_it, (tasks.NeedsTwo, 1, 2), pickle.UnpicklingError, "raised cannot be unpickled: TypeError"),
+            (tasks.raise_it, (tasks.UnpicklableError, 1), pickle.PicklingError, "UnpicklableError that a task raised"),
+            (tasks.raise_it, (tasks.WithoutText, 1), pickle.PicklingError, "WithoutText that a task raised cannot be"),
+            (tasks.same, (tasks.Unpicklable(),), RuntimeError, "not picklable"),
+            (tasks.same, (tasks.ExitsAtPickle(),), SystemExit, "3"),
+            (tasks.same, (tasks.RaisesAtUnpickle(),), ValueError, "not unpicklable"),
+            (tasks.same, (tasks.ExitsAtUnpickle(),), SystemExit, "3"),
+            (lambda: None, (), (pickle.PicklingError, AttributeError), "lambda"),
+            ("no function", (), TypeError, "not callable"),
+        ],
+    )
+    def test_error(self, fn: Any, args: Any, error: type[BaseException], message: str) -> None:
+        """The task's future has it; those beside it, before and after, have their results."""
+        with pool("fork", 1, 2) as executor:
+            before = [executor.submit(tasks.same, i) for i in range(20)]
+            failing = executor.submit(fn, *args)
+            after = [executor.submit(tasks.same, i) for i in range(20)]
+            found = outcome(failing)
+            assert isinstance(found, error)
+            assert message in str(found)
+            assert [f.result(SECONDS) for f in before + after] == [*range(20)] * 2
+            if callable(fn):
+                with pytest.raises(error):
+                    [*executor.map(fn, *([a] * 3 for a in args), chunksize=2)] if args else failing.result()
+
+    def test_remote_traceback(self, method: str) -> None:
+        """The exception's cause shows where in the worker it was raised."""
+        with pool(method, 1, 1) as executor:
+            error = outcome(executor.submit(tasks.fail, "here"))
+            assert isinstance(error, ValueError)
+            assert "raise ValueError(message)" in str(error.__cause__)
+            [chunked] = [outcome(executor._submit_chunk(tasks.fail, [("there",)]))]
+            assert "there" in str(chunked)
+            assert "raise ValueError(message)" in str(chunked.__cause__)
+
+    def test_nothing_is_kept(self) -> None:
+        """Arguments and results are let go of, here and in the worker, when a task is done."""
+        with pool("fork", 1, 1) as executor:
+            executor.submit(tasks.same, 1).result(SECONDS)  # it is forked before there is one
+            argument = _Tracked()
+            gone = weakref.ref(argument)
+            future = executor.submit(tasks.same, argument)
+            result = weakref.ref(future.result(SECONDS))
+            assert outcome(future) is None
+            del argument, future
+            executor.submit(tasks.same, 1).result(SECONDS)
+            gc.collect()
+            assert gone() is None
+            assert result() is None
+            assert executor.submit(_count_tracked).result(SECONDS) == 0
+
+
+class _Tracked:
+    pass
+
+
+def _count_tracked() -> int:
+    gc.collect()
+    return sum(type(obj) is _Tracked for obj in gc.get_objects())
+
+
+class TestBroken:
+    """A worker that dies breaks the pool, at once, for all that are not done."""
+
+    @pytest.mark.parametrize(
+        ("fn", "args"),
+        [
+            (tasks.exit_now, (3,)),
+            (tasks.exit_now, (0,)),
+            (tasks.kill_self, (signal.SIGKILL,)),
+            (tasks.kill_self, (signal.SIGTERM,)),
+            (tasks.kill_self, (signal.SIGINT,)),
+            (tasks.close_files, ()),
+            (tasks.same, (tasks.DiesAtUnpickle(),)),
+            (tasks.make, (tasks.DiesAtPickle, os.getpid())),
+        ],
+    )
+    def test_worker_dies(self, method: str, fn: Any, args: Any) -> None:
+        """Its own task and all others, in the other worker's hands and pending, fail within seconds."""
+        executor = pool(method, 2, 2)
+        with executor:
+            if args[:1] == (tasks.DiesAtPickle,):
+                args = (tasks.DiesAtPickle, os.getpid())
+            executor.submit(tasks.same, 1).result(SECONDS)
+            others = [executor.submit(tasks.sleep, 60) for _ in range(3)]
+            dying = executor.submit(fn, *args)
+            pending = [executor.submit(tasks.sleep, 60) for _ in range(20)]
+            began = time.monotonic()
+            for future in (dying, *others, *pending):
+                error = outcome(future)
+                assert isinstance(error, BrokenProcessPool)
+                assert "process" in str(error)
+            assert time.monotonic() - began < 5
+            with pytest.raises(BrokenProcessPool):
+                executor.submit(tasks.same, 1)
+
+    def test_killed_while_idle(self, method: str) -> None:
+        """It is seen though nobody waits for it."""
+        executor = pool(method, 2, 1)
+        pids = {*executor.map(tasks.thread_of, [0.1] * 4)}
+        os.kill(next(iter(pids))[0], signal.SIGKILL)
+        end = time.monotonic() + SECONDS
+        with pytest.raises(BrokenProcessPool, match="SIGKILL"):
+            while time.monotonic() < end:
+                executor.submit(tasks.same, 1).result(SECONDS)
+        executor.shutdown()
+
+    def test_killed_while_sending(self) -> None:
+        """Half a result is no result."""
+        executor = pool("fork", 1, 1)
+        pid = executor.submit(tasks.pid).result(SECONDS)
+        futures = [executor.submit(tasks.make, bytes, 200_000_000) for _ in range(2)]
+        time.sleep(0.12)
+        os.kill(pid, signal.SIGKILL)
+        for future in futures:
+            error = outcome(future)
+            assert error is None or isinstance(error, BrokenProcessPool)
+        assert isinstance(error, BrokenProcessPool)
+        executor.shutdown()
+
+    def test_killed_while_starting(self, method: str) -> None:
+        """Before it is ready."""
+        executor = pool(method, 1, 1, initializer=tasks.sleep, initargs=(30,))
+        future = executor.submit(tasks.same, 1)
+        time.sleep(0.05)
+        executor.kill_workers()
+        assert isinstance(outcome(future), (BrokenProcessPool, concurrent.futures.CancelledError))
+        executor.shutdown()
+
+    def test_leaves_a_child(self) -> None:
+        """A worker dies that has forked: its child holds the pipes open, and nobody waits for that."""
+        executor = pool("fork", 1, 1)
+        began = time.monotonic()
+        assert isinstance(outcome(executor.submit(tasks.fork_and_die, 8)), BrokenProcessPool)
+        assert time.monotonic() - began < 6
+        executor.shutdown()
+
+    @pytest.mark.parametrize("which", ["initializer", "thread_initializer"])
+    @pytest.mark.parametrize(
+        ("fn", "args", "message"),
+        [
+            (tasks.fail, ("not today",), "not today"),
+            (tasks.exit_with, (4,), "SystemExit: 4"),
+            (tasks.exit_now, (4,), "exited with status 4"),
+            (tasks.kill_self, (signal.SIGKILL,), "SIGKILL"),
+        ],
+    )
+    def test_initializer_fails(self, method: str, which: str, fn: Any, args: Any, message: str) -> None:
+        """All futures fail, and the reason is in the error."""
+        arguments = {which: fn, "initargs" if which == "initializer" else "thread_initargs": args}
+        executor = pool(method, 2, 2, **arguments)
+        futures = []
+        try:
+            futures = [executor.submit(tasks.same, i) for i in range(10)]
+        except BrokenProcessPool:  # the first has failed before the last is submitted
+            pass
+        for future in futures:
+            error = outcome(future)
+            assert isinstance(error, BrokenProcessPool)
+            assert message in str(error)
+        executor.shutdown()
+
+    def test_unpicklable_initializer(self) -> None:
+        """It cannot be sent to a spawned process: an error where the process would be started."""
+        with pool("spawn", 1, 1, initializer=lambda: None) as executor:
+            with pytest.raises((pickle.PicklingError, AttributeError)):
+                executor.submit(tasks.same, 1)
+
+    def test_end_of_the_parent(self) -> None:
+        """The process is killed that has the pool: its workers end too, at once."""
+        code = """
+            import os, signal, time
+            from fastpickle.concurrent import ProcessThreadPoolExecutor
+            from executors import tasks
+            import multiprocessing
+            executor = ProcessThreadPoolExecutor(2, 2, mp_context=multiprocessing.get_context("fork"))
+            print(*{pid for pid, _ in executor.map(tasks.thread_of, [0.1] * 4)}, flush=True)
+            futures = [executor.submit(tasks.sleep, 60) for _ in range(3)]
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+        result = _script(code)
+        assert result.returncode == -signal.SIGKILL
+        pids = [int(pid) for pid in result.stdout.split()]
+        assert len(pids) == 2
+        _wait_until(lambda: not any(_is_alive(pid) for pid in pids))
+
+    @pytest.mark.soak
+    def test_chaos(self) -> None:
+        """A thousand kills at random moments, with load: every future ends, and nothing is left."""
+        _chaos(int(os.environ.get("CHAOS_KILLS", "1000")))
+
+    def test_some_chaos(self) -> None:
+        """Some of them in every run."""
+        _chaos(30)
+
+
+def _chaos(kills: int) -> None:
+    """Kill workers at random moments while they start, run, wait, send and end."""
+    rng = random.Random(kills)
+    done = 0
+    while done < kills:
+        method = rng.choices(METHODS, [8, 1, 1])[0]
+        kind = rng.choice([{}, {"max_tasks_per_child": 3}, {"initializer": tasks.sleep, "initargs": (0.01,)}])
+        executor = pool(method, rng.randint(1, 3), rng.randint(1, 4), **kind)
+        futures = []
+        try:
+            for _ in range(rng.choice([1, 10, 200])):
+                fn, *args = rng.choice(
+                    [
+                        (tasks.same, 1),
+                        (tasks.same, bytes(rng.choice([10, 100_000, 3_000_000]))),
+                        (tasks.sleep, rng.random() / 50),
+                        (tasks.same, tasks.SlowToPickle(0.001)),
+                        (tasks.fail,),
+                    ]
+                )
+                futures.append(executor.submit(fn, *args))
+            time.sleep(rng.choice([0, 0.001, 0.01, 0.05]))
+            workers = [*executor._pool.workers]
+            pid = rng.choice(workers).process.pid if workers else None
+            if pid is not None:
+                try:
+                    os.kill(pid, rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+                except ProcessLookupError:
+                    pass
+                done += 1
+            for _ in range(rng.randint(0, 20)):
+                futures.append(executor.submit(tasks.same, 2))
+        except BrokenProcessPool:
+            pass
+        if rng.random() < 0.3:
+            executor.shutdown(wait=False, cancel_futures=rng.random() < 0.5)
+        for future in futures:
+            try:
+                future.result(SECONDS)
+            except (BrokenProcessPool, ValueError, concurrent.futures.CancelledError):
+                pass
+        executor.shutdown()
+
+
+class TestEnd:
+    """shutdown, in all its ways."""
+
+    def test_waits(self, method: str) -> None:
+        """By default all tasks are done, and the processes have ended."""
+        executor = pool(method)
+        futures = [executor.submit(tasks.sleep, 0.02, i) for i in range(20)]
+        executor.shutdown()
+        assert all(f.done() for f in futures)
+        assert [f.result() for f in futures] == [*range(20)]
+        with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
+            executor.submit(tasks.same, 1)
+        executor.shutdown()
+
+    def test_does_not_wait(self) -> None:
+        """`wait=False` returns at once; the tasks are done all the same."""
+        executor = pool("fork")
+        futures = [executor.submit(tasks.sleep, 0.1, i) for i in range(12)]
+        began = time.monotonic()
+        executor.shutdown(wait=False)
+        assert time.monotonic() - began < 0.15
+        assert [f.result(SECONDS) for f in futures] == [*range(12)]
+
+    def test_unused(self) -> None:
+        """Nothing was submitted: nothing was started."""
+        with pool("fork") as executor:
+            assert executor.stats().processes == 0
+        pool("fork").shutdown(wait=False, cancel_futures=True)
+
+    def test_cancel_futures(self, method: str, tmp_path: Path) -> None:
+        """What has not begun is cancelled, also what a worker has in its queue; what runs is finished."""
+        mark = tmp_path / "mark"
+        executor = pool(method, 1, 2)
+        [*executor.map(tasks.same, range(500))]  # the worker gets tasks ahead
+        running = [executor.submit(tasks.sleep, 0.4, i) for i in range(2)]
+        queued = [executor.submit(tasks.touch, str(mark)) for _ in range(100)]
+        time.sleep(0.1)
+        worker = executor._pool.workers[0]
+        assert len(worker.futures) > 2  # some are in its queue
+        executor.shutdown(cancel_futures=True)
+        assert [f.result(0) for f in running] == [0, 1]
+        assert all(f.cancelled() for f in queued)
+        assert not mark.exists()
+        assert not wait(queued, 0).not_done
+
+    def test_cancel_one(self) -> None:
+        """A future whose task was not sent can be cancelled, one that was sent cannot."""
+        with pool("fork", 1, 1) as executor:
+            first = executor.submit(tasks.sleep, 0.3)
+            rest = [executor.submit(tasks.same, i) for i in range(5)]
+            time.sleep(0.1)
+            assert not first.cancel()
+            assert rest[3].cancel()
+            assert [f.result(SECONDS) for f in rest if f is not rest[3]] == [0, 1, 2, 4]
+
+    def test_dropped(self) -> None:
+        """An executor that nobody has any more ends its work, and itself."""
+        executor = pool("fork")
+        futures = [executor.submit(tasks.sleep, 0.05, i) for i in range(10)]
+        del executor
+        gc.collect()
+        assert [f.result(SECONDS) for f in futures] == [*range(10)]
+
+    def test_kill_and_terminate(self, method: str) -> None:
+        """Tasks that run fail; the processes are gone."""
+        for name in ("kill_workers", "terminate_workers"):
+            executor = pool(method)
+            futures = [executor.submit(tasks.sleep, 60) for _ in range(10)]
+            time.sleep(0.1)
+            getattr(executor, name)()
+            for future in futures:
+                assert isinstance(outcome(future), (BrokenProcessPool, concurrent.futures.CancelledError))
+            executor.shutdown()
+
+    def test_exit_without_shutdown(self, method: str) -> None:
+        """A script that ends with work to do ends when that is done, without a word on stderr."""
+        code = f"""
+            import multiprocessing
+            from fastpickle.concurrent import ProcessThreadPoolExecutor
+            from executors import tasks
+            if __name__ == "__main__":
+                context = multiprocessing.get_context({method!r})
+                executor = ProcessThreadPoolExecutor(2, 2, mp_context=context)
+                for i in range(6):
+                    executor.submit(tasks.sleep, 0.1, i).add_done_callback(lambda f: print(f.result(), flush=True))
+        """
+        result = _script(code)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert sorted(result.stdout.split()) == [*"012345"]
+
+    def test_main(self, method: str, tmp_path: Path) -> None:
+        """Functions and classes of a script, and of a module that is run by `-m`."""
+        code = f"""
+            import multiprocessing
+            from fastpickle.concurrent import ProcessThreadPoolExecutor
+            class Point:
+                def __init__(self, x):
+                    self.x = x
+            def double(point):
+                return Point(2 * point.x)
+            if __name__ == "__main__":
+                context = multiprocessing.get_context({method!r})
+                with ProcessThreadPoolExecutor(1, 2, mp_context=context) as executor:
+                    print([p.x for p in executor.map(double, map(Point, range(3)))])
+        """
+        assert _script(code).stdout.strip() == "[0, 2, 4]"
+        (tmp_path / "as_module.py").write_text(textwrap.dedent(code))
+        assert _run(["-m", "as_module"], path=tmp_path).stdout.strip() == "[0, 2, 4]"
+
+    def test_keyboard_interrupt(self) -> None:
+        """Ctrl-C, as a terminal sends it: to the script and to its workers; all end within seconds."""
+        code = """
+            import multiprocessing, os, signal, time, sys
+            from fastpickle.concurrent import ProcessThreadPoolExecutor
+            from executors import tasks
+            os.setpgid(0, 0)
+            futures = []
+            try:
+                with ProcessThreadPoolExecutor(2, 2, mp_context=multiprocessing.get_context("fork")) as executor:
+                    futures = [executor.submit(tasks.sleep, 60) for _ in range(10)]
+                    time.sleep(0.2)
+                    os.killpg(0, signal.SIGINT)
+                    time.sleep(60)
+            except KeyboardInterrupt:
+                print("interrupted", {type(f.exception()).__name__ for f in futures if not f.cancelled()})
+        """
+        began = time.monotonic()
+        result = _script(code)
+        assert result.stdout.startswith("interrupted")
+        assert "None" not in result.stdout
+        assert not result.stderr
+        assert time.monotonic() - began < 15
+
+    def test_interrupt_of_the_parent_only(self) -> None:
+        """What has not begun is cancelled, what runs is waited for."""
+        executor = pool("fork", 1, 1)
+        futures = []
+        with pytest.raises(KeyboardInterrupt):
+            with executor:
+                futures = [executor.submit(tasks.sleep, 0.3, i) for i in range(50)]
+                time.sleep(0.1)
+                raise KeyboardInterrupt
+        assert futures[0].result(0) == 0
+        assert sum(f.cancelled() for f in futures) >= 48
+
+    def test_in_a_forked_process(self) -> None:
+        """A child that was forked beside a pool has none: an error there, and no harm to the pool."""
+        with pool("fork") as executor:
+            executor.submit(tasks.same, 1).result(SECONDS)
+            reader, writer = os.pipe()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pid = os.fork()
+            if pid == 0:
+                try:
+                    executor.submit(tasks.same, 1)
+                except BrokenExecutor as exc:
+                    os.write(writer, str(exc).encode())
+                finally:
+                    executor.shutdown()
+                    del executor
+                    gc.collect()
+                    os._exit(0)
+            os.waitpid(pid, 0)
+            os.close(writer)
+            assert b"forked from" in os.read(reader, 1000)
+            os.close(reader)
+            assert executor.submit(tasks.same, 2).result(SECONDS) == 2
+
+
+def _script(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a script from a file, as a user would."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "script.py"
+        path.write_text(textwrap.dedent(code))
+        return _run([str(path)])
+
+
+def _run(arguments: list[str], path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    root = str(Path(__file__).resolve().parent.parent)
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([root, *sys.path, *([str(path)] if path else [])]))
+    environment["PYTHONWARNINGS"] = "ignore::DeprecationWarning"
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
