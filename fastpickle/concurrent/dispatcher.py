@@ -29,11 +29,12 @@ import weakref
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures._base import PENDING, RUNNING
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures.process import BrokenProcessPool, _RemoteTraceback
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from . import serializers
+from .errors import text_of
 from .records import ERROR, FAILED, READY, RESULT, RETURN, RETURNED, STOP, Outbox, Records, record, widen
 from .worker import Setup, run_worker
 
@@ -63,6 +64,8 @@ class WorkerProcess:
 
     def __init__(self, process: BaseProcess, tasks: Any, results: Any, budget: int | None) -> None:
         self.process = process
+        self.pid = process.pid or 0
+        self.is_closed = False
         self.outbox = Outbox(tasks.fileno())
         self.records = Records(results.fileno())
         self.futures: dict[int, Future[Any]] = {}
@@ -84,9 +87,14 @@ class WorkerProcess:
         self.end, self._is_pidfd = _end_of(process)
 
     def close(self) -> None:
-        """Close what the pool has open for it."""
+        """Close what the pool has open for it; the process has ended, or cannot be ended."""
+        self.is_closed = True
         for pipe in self.pipes:
             pipe.close()
+        try:
+            self.process.close()
+        except ValueError:  # it could not be ended
+            pass
         if self._is_pidfd:
             os.close(self.end)
             self._is_pidfd = False
@@ -188,6 +196,8 @@ class Dispatcher:
             self._is_cancelling = self._is_cancelling or cancel
             if self._thread is not None:
                 self._wake()
+            elif self.broken is None:
+                self._close_files()
 
     def join(self) -> None:
         """Wait for the end of the thread, which is that of the processes."""
@@ -209,9 +219,9 @@ class Dispatcher:
         """
         with self._lock:
             for worker in self.workers:
-                if worker.process.is_alive() and worker.process.pid is not None:
+                if not worker.is_closed and worker.process.is_alive():
                     try:
-                        os.kill(worker.process.pid, signum)
+                        os.kill(worker.pid, signum)
                     except ProcessLookupError:
                         pass
 
@@ -309,7 +319,7 @@ class Dispatcher:
                 while self._receive(worker):
                     pass  # it had sent that before it ended
                 if not worker.is_stopped:
-                    raise _Broken(f"a worker process ended abruptly: {_reason(worker.process)}")
+                    raise _death_of(worker)
                 self._replace(worker)
 
     def _drain_wakes(self) -> None:
@@ -369,22 +379,23 @@ class Dispatcher:
                 future, kind, call = self.pending.popleft()
             except IndexError:
                 break
+            self._number += 1
+            worker.futures[self._number] = future  # at once: whatever happens now, somebody ends it
             if type(call) is bytes:
                 payload = call
-            elif not future.set_running_or_notify_cancel():
-                continue
             else:
                 try:
+                    if not future.set_running_or_notify_cancel():
+                        del worker.futures[self._number]
+                        continue
                     payload = self._dumps(call)
                 except BaseException as exc:
+                    del worker.futures[self._number]
                     future.set_exception(exc)
                     continue
                 finally:
-                    del call
-            self._number += 1
-            worker.futures[self._number] = future
+                    del call, future
             worker.most = max(worker.most, len(worker.futures))
-            del future
             if worker.budget is not None:
                 worker.budget -= 1
             worker.outbox.put(record(kind, self._number, payload))
@@ -443,14 +454,15 @@ class Dispatcher:
             records = None
         if records is None:
             if not worker.is_stopped:
-                raise _Broken(f"a worker process ended abruptly: {_reason(worker.process)}")
+                raise _death_of(worker)
             if worker.pipes[1].fileno() in self._selector.get_map():
                 self._selector.unregister(worker.pipes[1])
             return False
-        worker.answered = time.monotonic()
+        now = time.monotonic()
         for kind, number, seconds, payload in records:
             if kind in (RESULT, ERROR):
                 worker.seconds = seconds if worker.seconds is None else worker.seconds * 0.8 + seconds * 0.2
+                worker.answered = now
                 worker.is_asked = False
                 worker.done += 1
                 self.done += 1
@@ -463,7 +475,7 @@ class Dispatcher:
                 if self._is_cancelling:
                     _cancel(future)
                 else:
-                    self.pending.appendleft((future, payload[0], payload[1:]))
+                    self.pending.appendleft((future, payload[0], bytes(payload[1:])))
             elif kind == READY:
                 worker.is_ready = True
             elif kind == FAILED:
@@ -478,14 +490,15 @@ class Dispatcher:
         try:
             outcome = self._loads(payload)
         except BaseException as exc:
-            error = pickle.UnpicklingError(f"what the task {what} cannot be unpickled: {type(exc).__name__}: {exc}")
-            error.__cause__ = exc
-            future.set_exception(error)
-        else:
+            kind, outcome = ERROR, pickle.UnpicklingError(f"what the task {what} cannot be unpickled: {text_of(exc)}")
+            outcome.__cause__ = exc
+        try:
             if kind == RESULT:
                 future.set_result(outcome)
             else:
                 future.set_exception(outcome)
+        except InvalidStateError:  # somebody else has ended it, as nobody should
+            pass
 
     def _cancel_all(self) -> None:
         """Cancel what is pending, and ask the workers for what they have not begun; once."""
@@ -579,18 +592,19 @@ def _end_of(process: BaseProcess) -> tuple[int, bool]:
         return process.sentinel, False
 
 
-def _reason(process: BaseProcess) -> str:
-    """Say how a process has ended."""
-    process.join(1.0)
-    code = process.exitcode
+def _death_of(worker: WorkerProcess) -> _Broken:
+    """Say how a worker has ended that should not have; the cause is as `ProcessPoolExecutor`'s from 3.15 on."""
+    worker.process.join(1.0)
+    code = worker.process.exitcode
     if code is None:
-        return f"process {process.pid} closed its pipe"
-    if code < 0:
-        try:
-            return f"process {process.pid} was killed by {signal.Signals(-code).name}"
-        except ValueError:
-            pass
-    return f"process {process.pid} exited with status {code}"
+        text = f"worker process {worker.pid} has closed its pipes"
+    else:
+        text = f"worker process {worker.pid} terminated abruptly with exit code {code}"
+        if -code in {*signal.Signals}:
+            text += f" ({signal.Signals(-code).name})"
+    broken = _Broken(text)
+    broken.__cause__ = _RemoteTraceback(f"\n{text}")  # type: ignore[arg-type]  # typeshed has a traceback there
+    return broken
 
 
 def _cancel(future: Future[Any]) -> None:

@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["dump_error"]
+__all__ = ["dump_error", "text_of"]
 
 
 def dump_error(dumps: Callable[..., bytes], exc: BaseException) -> bytes:
@@ -33,7 +33,7 @@ def dump_error(dumps: Callable[..., bytes], exc: BaseException) -> bytes:
     try:
         return dumps(traced(exc, exc.__traceback__))
     except BaseException as why:
-        error = pickle.PicklingError(f"{type(exc).__name__} that a task raised cannot be pickled: {_text(why)}")
+        error = pickle.PicklingError(f"{type(exc).__name__} that a task raised cannot be pickled: {text_of(why)}")
         error.__cause__ = exc
         try:
             return dumps(traced(error, None))
@@ -42,7 +42,8 @@ def dump_error(dumps: Callable[..., bytes], exc: BaseException) -> bytes:
             return dumps(error)
 
 
-def _text(exc: BaseException) -> str:
+def text_of(exc: BaseException) -> str:
+    """Return an exception's type and text, or its type alone if its text cannot be had."""
     try:
         return f"{type(exc).__name__}: {exc}"
     except BaseException:  # somebody's __str__()

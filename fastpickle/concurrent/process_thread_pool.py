@@ -155,7 +155,7 @@ class ProcessThreadPoolExecutor(ChunkedExecutor):
         workers = []
         processes: dict[int, Any] = {}
         for worker in [*pool.workers]:
-            sent, pid = len(worker.futures), worker.process.pid or 0
+            sent, pid = len(worker.futures), worker.pid
             running = min(sent, pool.max_threads)
             processes[pid], used = psutil_of(pid, self._psutil.get(pid))
             workers.append(

@@ -94,6 +94,7 @@ class _Worker:
         self._sending = threading.Lock()
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._idle = threading.Semaphore(0)
+        self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._dumps: Callable[..., bytes]
         self._loads: Callable[..., Any]
@@ -134,20 +135,23 @@ class _Worker:
                     self._return_tasks()
                 else:
                     self._queue.put((kind, number, payload))
-                    self._need_threads(1)
+                    self._find_thread()
 
-    def _need_threads(self, n: int) -> None:
-        """See to it that so many more tasks find a thread, as far as there may be threads."""
-        for _ in range(n):
-            if self._idle.acquire(blocking=False):
-                continue
-            if len(self._threads) >= self._setup.max_threads:
-                return
-            name = f"{threading.main_thread().name}-task_{len(self._threads)}"
+    def _find_thread(self) -> bool:
+        """Tell whether one more item finds a thread at once, which is started if there may be another one."""
+        if self._idle.acquire(blocking=False):
+            return True
+        if len(self._threads) >= self._setup.max_threads:
+            return False
+        with self._starting:
+            n = len(self._threads)
+            if n >= self._setup.max_threads:
+                return False
             # Daemons: where the pool is gone, or an initializer failed, nothing waits for what they do.
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            thread = threading.Thread(target=self._work, name=f"ProcessThreadPoolExecutor_{n}", daemon=True)
             self._threads.append(thread)
             thread.start()
+        return True
 
     def _return_tasks(self) -> None:
         """Send back what no thread has begun, the last first."""
@@ -235,7 +239,7 @@ class _Worker:
             if is_last:
                 self._send_chunk(chunk)
                 return
-            if seconds > _SHARED and chunk.calls and self._idle.acquire(blocking=False):
+            if seconds > _SHARED and chunk.calls and self._find_thread():
                 self._queue.put(chunk)
 
     def _send_chunk(self, chunk: _Chunk) -> None:

@@ -13,6 +13,15 @@ from typing import Any
 
 import pytest
 
+try:
+    from multiprocessing import forkserver, resource_tracker
+except ImportError:  # Windows
+    forkserver = resource_tracker = None  # type: ignore[assignment]  # never asked there
+try:
+    from concurrent import interpreters
+except ImportError:  # before 3.14
+    interpreters = None  # type: ignore[assignment]  # there are none
+
 SECONDS = 10.0
 """Seconds that what ends in the background may take."""
 
@@ -29,8 +38,6 @@ def _children() -> set[int]:
 
 def _helpers() -> set[Any]:
     """Return the processes that `multiprocessing` keeps for the start methods."""
-    from multiprocessing import forkserver, resource_tracker
-
     return {forkserver._forkserver._forkserver_pid, resource_tracker._resource_tracker._pid}  # type: ignore[attr-defined]
 
 
@@ -42,11 +49,7 @@ def _files() -> int:
 
 
 def _interpreters() -> int:
-    try:
-        from concurrent import interpreters
-    except ImportError:
-        return 0
-    return len(interpreters.list_all())
+    return 0 if interpreters is None else len(interpreters.list_all())
 
 
 def _look() -> tuple[set[int], set[threading.Thread], int, int]:

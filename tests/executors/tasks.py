@@ -1,4 +1,4 @@
-"""Tasks for workers, and objects that misbehave while they are pickled or unpickled; importable by a spawned process."""
+"""Tasks for workers, and objects that misbehave while they are pickled or unpickled; spawned processes import it."""
 
 from __future__ import annotations
 
