@@ -1,7 +1,7 @@
 """The executor's side of a message to a worker interpreter: calls become parts to send, answers become results.
 
-    fn, args, kwargs ──► encode ──► (what it is, bytes, places, views ...) ──► _inside, in the worker
-    result or exception ◄── decode ◄── (what it is, bytes, views ...) ◄──┘
+    fn, args, kwargs ──► encode ──► (what it is, bytes, buffers ...) ──► _inside, in the worker
+    result or exception ◄── decode ◄── (what it is, bytes, buffers ...) ◄─┘
 
 Not for: when and where a message goes (`interpreter_pool`).
 """
@@ -28,6 +28,9 @@ except ImportError:
 __all__ = ["decode", "encode", "interpreters", "main_source"]
 
 
+_LIFTED = frozenset({bytes, memoryview, list, tuple, dict})
+
+
 def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Make a message of a call.
 
@@ -38,41 +41,37 @@ def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...]
         kwargs: the others.
 
     Returns:
-        What it is, the bytes, and for large ones: the places of arguments that are views, the views of these and of
-        the buffers. All of it is shared natively.
+        What it is, the bytes, and the buffers beside them. All of it is shared natively.
 
     Raises:
         NotShareableError: it cannot be pickled; the reason is the cause.
     """
-    places: tuple[int, ...] = ()
-    views: list[memoryview] = []
+    beside = _inside.Beside()
     kind = _inside.CALL
     if fn is call_chunk:
         kind = _inside.CHUNK
-        obj: Any = args
         fn = args[0]
+        obj: Any = args
     else:
-        for place, arg in enumerate(args):
-            if (cls := type(arg)) is memoryview or (cls is bytes and len(arg) >= _inside.OUT_OF_BAND):
-                places += (place << 1 | (cls is memoryview),)
-                views.append(arg if cls is memoryview else memoryview(arg))
-                args = (*args[:place], None, *args[place + 1 :])
+        for arg in args:
+            if type(arg) in _LIFTED:
+                args = tuple(map(beside.lift, args))
+                break
         obj = fn, args, kwargs
     try:
         code = None
         if kind == _inside.CALL and serializer.name == "pickle" and _of_session(fn):
             code = stateless(fn)
-        buffers: list[memoryview] = []
         if code is None:
             try:
-                message = serializer.dumps(obj, buffer_callback=_inside.collect(buffers))
+                message = serializer.dumps(obj, buffer_callback=beside.collect)
             except Exception:
                 if serializer.name != "pickle" or kind != _inside.CALL or (code := stateless(fn)) is None:
                     raise
         if code is not None:
             kind = _inside.CODE
-            del buffers[:]
-            message = serializer.dumps((code, args, kwargs), buffer_callback=_inside.collect(buffers))
+            beside.views = []
+            message = serializer.dumps((code, args, kwargs), buffer_callback=beside.collect)
     except KeyboardInterrupt:
         raise
     except BaseException as exc:
@@ -83,9 +82,7 @@ def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...]
             f"function or args not shareable: {serializer.name} cannot write them{hint} ({told})"
         ) from exc
     shared: Any = message if len(message) <= _inside.COPIED else memoryview(message)
-    if views or buffers:
-        return kind, shared, places, *views, *buffers
-    return kind, shared
+    return kind, shared, *beside.views
 
 
 def _of_session(fn: Any) -> bool:
@@ -126,7 +123,7 @@ def main_source() -> tuple[str | None, str | None]:
 
 
 def decode(
-    serializer: Serializer, kind: int, message: bytes | memoryview, views: Sequence[memoryview] = ()
+    serializer: Serializer, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()
 ) -> tuple[bool, Any]:
     """Make a result of an answer; nothing of the worker's memory is held afterwards.
 
@@ -138,15 +135,15 @@ def decode(
 
     Returns:
         Whether the call has a result, and it; else the exception: what the call raised, whose cause is an
-        `ExecutionFailed` with the worker's traceback, or `ExecutionFailed` itself where the exception cannot be pickled;
+        `ExecutionFailed` with the worker's traceback, or that itself where the exception cannot be pickled;
         `NotShareableError` if the arguments could not be read in the worker, the result not be written, or not be read.
     """
     try:
         if kind == _inside.ERROR:
             return False, failure(serializer, message)
         if kind == _inside.BYTES:
-            return True, bytes(views[0])
-        copies = [bytes(view) if view.readonly else bytearray(view) for view in views]
+            return True, views[0]
+        copies = [view if type(view) is bytes else bytes(view) if view.readonly else bytearray(view) for view in views]
         if kind == _inside.VIEW:
             return True, memoryview(copies[0]).cast(*_shape(views[0]))
         return True, serializer.loads(message, buffers=copies)
@@ -159,7 +156,8 @@ def decode(
         return False, error
     finally:
         for view in views:
-            view.release()
+            if type(view) is memoryview:
+                view.release()
         if type(message) is memoryview:
             message.release()
 

@@ -1,8 +1,9 @@
 """What runs in a worker interpreter: one loop that takes calls off a queue and writes what came of them into a pipe.
 
     queue of calls ──┐  (one byte in the pipe of tokens for each call: reading it is what waits)
-    pipe of tokens ──┴► loop: unpickle, call, pickle ──► pipe of records, with small results in it
-                                                    └──► queue of results, for large ones and their buffers
+    pipe of tokens ──┴► loop: unpickle, call, pickle ──► pipe of records, if the result is small
+                                                    └──► else: its own queue of results, and the loop is left and begun
+                                                         again, so that the same thread copies it, on the same core
 
 Not for: being imported by the worker, which would import the whole package; its code is sent and executed there. So it
 imports nothing of the package, except for dill and cloudpickle. The other side is `interpreter_pool`.
@@ -10,9 +11,11 @@ imports nothing of the package, except for dill and cloudpickle. The other side 
 
 from __future__ import annotations
 
+import functools
 import marshal
 import os
 import pickle
+import queue
 import select
 import struct
 import sys
@@ -25,10 +28,8 @@ __all__: list[str] = []
 
 # What a call is.
 CALL, CHUNK, CODE = range(3)
-# What a record is: a call's result or error, a sign that it lies in the queue, a worker's end, "look around".
-RESULT, ERROR, QUEUED, BYE, WAKE = range(5)
-# How a large result lies in the queue, beside RESULT and ERROR.
-BYTES, VIEW = 5, 6
+# What a record is: a call's result or error, a worker's end, "look around"; in the queue also bytes or a view alone.
+RESULT, ERROR, BYE, WAKE, BYTES, VIEW = range(6)
 
 RECORD = struct.Struct("<IQHBI")
 """Length of what follows, the call's number, the worker's, what it is, how long the call took in microseconds."""
@@ -42,65 +43,107 @@ COPIED = 1 << 12
 OUT_OF_BAND = 1 << 16
 """Bytes from which on a buffer travels beside the message."""
 
+LIFTED = 64
+"""Items of a list, tuple or dict up to which large bytes are looked for in it: 1 us at most."""
+
 RUN, QUIT = b"r", b"q"
 """The tokens."""
 
 
-def collect(buffers: list[memoryview]) -> Callable[[pickle.PickleBuffer], bool]:
-    """Return a `buffer_callback` that collects large buffers; writable ones as they are now."""
+_CONTAINERS = frozenset({list, tuple, dict})
 
-    def take(buffer: pickle.PickleBuffer) -> bool:
+
+class Beside:
+    """What travels beside one message: `collect` is a `buffer_callback`, and `views` what it collected."""
+
+    __slots__ = ("lifted", "seen", "views")
+
+    def __init__(self) -> None:
+        self.views: list[bytes | memoryview] = []
+        """Bytes are copied between interpreters, memoryviews are not."""
+        self.lifted: dict[int, tuple[bytes | memoryview, pickle.PickleBuffer]] = {}
+        """What stands for bytes and memoryviews, by its identity."""
+        self.seen: set[int] = set()
+
+    def lift(self, obj: Any) -> Any:
+        """Put buffers in the place of large bytes, which pickle would copy into its message, and of memoryviews.
+
+        Args:
+            obj: anything; bytes are found in it if it is bytes or a short list, tuple or dict of such.
+
+        Returns:
+            The same, or a copy with the buffers; the same if any bytes are there twice, as pickle writes them once.
+        """
+        cls = type(obj)
+        if cls is bytes or cls is memoryview:
+            if cls is bytes and (len(obj) < OUT_OF_BAND or id(obj) in self.seen):
+                return obj
+            self.seen.add(id(obj))
+            buffer = pickle.PickleBuffer(obj)
+            self.lifted[id(buffer)] = (obj, buffer)
+            return buffer
+        if cls not in _CONTAINERS or len(obj) > LIFTED:
+            return obj
+        items = obj.values() if cls is dict else obj
+        large = [id(item) for item in items if type(item) is bytes and len(item) >= OUT_OF_BAND]
+        if not large or len({*large}) < len(large) or not self.seen.isdisjoint(large):
+            return obj
+        if cls is dict:
+            return {key: self.lift(item) if type(item) is bytes else item for key, item in obj.items()}
+        return cls([self.lift(item) if type(item) is bytes else item for item in obj])
+
+    def collect(self, buffer: pickle.PickleBuffer) -> bool:
+        """Take a buffer if it is lifted, or large; a writable one as it is now. Else it goes into the message."""
+        if id(buffer) in self.lifted:
+            self.views.append(self.lifted[id(buffer)][0])
+            return False
         try:
             raw = buffer.raw()
         except BufferError:  # not contiguous
             return True
         if raw.nbytes < OUT_OF_BAND:
             return True
-        buffers.append(raw if raw.readonly else memoryview(bytearray(raw)))
+        self.views.append(raw if raw.readonly else memoryview(bytearray(raw)))
         return False
 
-    return take
 
-
-def main(setup: tuple[Any, ...]) -> None:
-    """Run calls until a token says to quit.
+def main(setup: tuple[Any, ...]) -> Callable[[], None]:
+    """Make ready for calls, and run the initializer.
 
     Args:
         setup: what `interpreter_pool` made: only what is shared natively.
+
+    Returns:
+        The loop: it runs calls until it is left for a large result, or for good when a token says so.
     """
-    path, serializer, main_name, main_path, tokens, records, calls, results, board, number, spin, initial = setup
+    path, serializer, main_name, main_path, tokens, records, calls, results, board, number, initial = setup
     sys.path[:] = path
     worker = _Worker(number, records, results, (main_name, main_path))
     worker.resolve(serializer)
-    if initial is not None:
-        answer = worker.answer(initial)
-        if answer[0] == ERROR:
-            worker.send(0, answer, 0)
-            return
-        del answer
-    _loop(worker, tokens, calls, board.cast("Q"), number + 1, spin)
+    if initial is not None and (answer := worker.answer(initial))[0] == ERROR:
+        results.put_nowait((0, answer[0], 0, *answer[1:]))
+        return lambda: None
+    return functools.partial(_loop, worker, tokens, calls, board.cast("Q"), number)
 
 
-def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: int, spin: int) -> None:
+def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: int) -> None:
     read, get, answer, send, clock = os.read, calls.get_nowait, worker.answer, worker.send, time.perf_counter_ns
-    from concurrent.interpreters import QueueEmpty  # type: ignore  # noqa: PLC0415  # new in 3.14
-
     while True:
-        bell, turns = board[0], spin
-        while turns and board[0] == bell:  # whoever waits for a result has the next call soon: no sleep, no waking
-            turns -= 1
         if read(tokens, 1) == QUIT:
+            del sys._fastpickle_loop  # type: ignore[attr-defined]  # see interpreter_pool._BOOT
             return
         try:
             call = get()
-        except QueueEmpty:  # the pool has taken it back
+        except queue.Empty:  # the pool has taken it back
             continue
         task = board[place] = call[0]
         start = clock()
         outcome = answer(call)
+        del call
         board[place] = 0
-        send(task, outcome, (clock() - start) // 1000)
-        del call, outcome
+        if not send(task, outcome, (clock() - start) // 1000):
+            return
+        del outcome
 
 
 class _Worker:
@@ -140,10 +183,9 @@ class _Worker:
             return self.failure(stage, exc)
 
     def decode(
-        self, _: int, kind: int, message: bytes | memoryview, places: tuple[int, ...] = (), *views: memoryview
+        self, _: int, kind: int, message: bytes | memoryview, *buffers: bytes | memoryview
     ) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
         """Make a function and its arguments of a call."""
-        buffers = views[len(places) :]
         try:
             parts = self.loads(message, buffers=buffers)
         except AttributeError as exc:
@@ -154,13 +196,7 @@ class _Worker:
         if kind == CHUNK:
             return parts[0], parts[1], {}
         fn, args, kwargs = parts
-        if kind == CODE:
-            fn = _function(*fn)
-        if places:
-            args = list(args)
-            for place, view in zip(places, views, strict=False):
-                args[place >> 1] = view if place & 1 else bytes(view)
-        return fn, args, kwargs
+        return _function(*fn) if kind == CODE else fn, args, kwargs
 
     def prepare_main(self, exc: AttributeError) -> None:
         """Make what the parent's `__main__` defines known here, as `multiprocessing` does for its children."""
@@ -187,12 +223,14 @@ class _Worker:
         """Make a message of a result."""
         kind = type(result)
         if kind is bytes and len(result) >= OUT_OF_BAND:
-            return BYTES, b"", memoryview(result)
+            return BYTES, b"", result
         if kind is memoryview:
             return VIEW, b"", result
-        buffers: list[memoryview] = []
-        message = self.dumps(result, buffer_callback=collect(buffers))
-        return RESULT, message, *buffers
+        beside = Beside()
+        if kind in _CONTAINERS:
+            result = beside.lift(result)
+        message = self.dumps(result, buffer_callback=beside.collect)
+        return RESULT, message, *beside.views
 
     def failure(self, stage: str, exc: BaseException) -> tuple[Any, ...]:
         """Make a message of an exception: when it was, the exception pickled, what is told of it."""
@@ -217,16 +255,16 @@ class _Worker:
         told = (kind.__name__, kind.__qualname__, kind.__module__, text, display)
         return ERROR, pickle.dumps((stage, pickled, told), 5)
 
-    def send(self, task: int, outcome: tuple[Any, ...], took: int) -> None:
-        """Write an answer into the pipe, or put it into the queue and say so."""
+    def send(self, task: int, outcome: tuple[Any, ...], took: int) -> bool:
+        """Write an answer into the pipe and return True, or put it into the queue."""
         kind, message, *views = outcome
-        took = min(took, 0xFFFFFFFF)
-        if len(message) <= INLINE and not views:
-            os.write(self.records, RECORD.pack(len(message), task, self.number, kind, took) + message)
-        else:
+        if views or len(message) > INLINE:
             shared = message if len(message) <= COPIED else memoryview(message)
-            self.results.put_nowait((task, kind, shared, *views))
-            os.write(self.records, RECORD.pack(0, task, self.number, QUEUED, took))
+            self.results.put_nowait((task, kind, took, shared, *views))
+            return False
+        took = min(took, 0xFFFFFFFF)
+        os.write(self.records, RECORD.pack(len(message), task, self.number, kind, took) + message)
+        return True
 
 
 def _function(code: bytes, name: str, defaults: Any, kwdefaults: Any) -> types.FunctionType:

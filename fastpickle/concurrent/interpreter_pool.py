@@ -1,11 +1,12 @@
 """`InterpreterPoolExecutor`: that of `concurrent.futures`, with one message of bytes each way and no call per task.
 
     submit ─► encode ─► waiting ─► queue of calls, and a token in a pipe ─► whichever worker reads the token (_inside)
-    future ◄─ decode ◄─ the manager's thread ◄─ pipe of records, and a queue of large results ◄───────────┘
+    future ◄─ decode ◄─┬─ the manager's thread ◄─ pipe of records: small results ◄────────────────────────┤
+                       └─ the worker's thread ◄─ its queue of results: large ones ◄───────────────────────┘
 
-One thread per worker, inside its interpreter from the first task to the last; one more, the manager, reads what they
-write. Calls lie in one queue for all workers, so none waits for a busy one while another is idle. As many are sent as
-there are workers, and where calls are short up to a millisecond's worth more, so that no worker waits for the next one.
+One thread per worker, inside its interpreter but for large results; one more, the manager, reads what they write.
+Calls lie in one queue for all workers, so none waits for a busy one while another is idle. As many are sent as there
+are workers, and where calls are short up to a millisecond's worth more, so that no worker waits for the next one.
 
 Not for: Python before 3.14, PyPy, and extension modules that refuse sub-interpreters (NumPy).
 """
@@ -22,7 +23,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures._base import LOGGER, BrokenExecutor
 from typing import Any
@@ -46,22 +47,22 @@ __all__ = ["BrokenInterpreterPool", "InterpreterPoolExecutor"]
 _SHORT = 1000.0
 """Microseconds of work that are sent to a worker ahead: calls that take longer are not."""
 
+_PER_MICROSECOND = 256
+"""Bytes of a result that count as a microsecond: large ones are not made ahead, or the memory for them is ever new."""
+
 _AHEAD = 64
 """Calls that are sent ahead in all: what CPython keeps to release shared objects with holds 300."""
-
-_SPIN = 500
-"""Turns that a worker looks whether the next call is there before it sleeps: about 15 us; waking it costs 25."""
 
 _BOOT = """
 import marshal
 _setup = globals().pop("_setup")
 _names = {"__name__": "fastpickle.concurrent._inside", "__builtins__": __builtins__}
 exec(marshal.loads(_setup[0]), _names)
-_main = _names["main"]
-_setup = _setup[1:]
-del _names, marshal
-(lambda names: names.pop("_main")(names.pop("_setup")))(globals())
+_names["sys"]._fastpickle_loop = _names["main"](_setup[1:])
+del _names, _setup, marshal
+__import__("sys")._fastpickle_loop()
 """
+_AGAIN = '__import__("sys")._fastpickle_loop()'
 
 _pools: set[_Pool] = set()
 _exiting = False
@@ -104,7 +105,6 @@ class _Pool:
         self.manager: threading.Thread | None = None
         self.threads: set[threading.Thread] = set()
         self.live = 0  # workers that have not said goodbye
-        self.drained: list[threading.Event] = []  # one for each worker: all that it wrote has been read
         self.done: list[int] = []  # calls that each has ended
         self.waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
         self.sent: dict[int, Future[Any]] = {}
@@ -124,10 +124,9 @@ class _Pool:
     def open(self) -> None:
         """Begin, at the first call."""
         self.calls = interpreters.create_queue()
-        self.results = interpreters.create_queue()
         self.tokens_in, self.tokens_out = os.pipe()
         self.records_in, self.records_out = os.pipe()
-        self.board = memoryview(bytearray(8 * (self.max_workers + 1))).cast("Q")
+        self.board = memoryview(bytearray(8 * self.max_workers)).cast("Q")
         self.manager = threading.Thread(target=_manage, args=(self,), name=f"{self.prefix}_manager")
         try:
             self.manager.start()
@@ -161,12 +160,10 @@ class _Pool:
             self.feed()
 
     def start_worker(self) -> None:
-        number = len(self.drained)
-        drained = threading.Event()
-        thread = threading.Thread(target=_work, args=(self, number, drained), name=f"{self.prefix}_{number}")
+        number = len(self.done)
+        thread = threading.Thread(target=_work, args=(self, number), name=f"{self.prefix}_{number}")
         thread.start()
         self.live += 1
-        self.drained.append(drained)
         self.done.append(0)
         self.threads.add(thread)
 
@@ -190,7 +187,6 @@ class _Pool:
             tokens += 1
         if tokens:
             os.write(self.tokens_out, _inside.RUN * tokens)
-            self.board[0] = number
 
     def stop(self, *, collected: bool = False) -> None:
         """Let the workers end when all calls are done.
@@ -222,7 +218,13 @@ class _Pool:
             if thread is not None and thread is not threading.current_thread():
                 thread.join()
 
-    # -- the manager's side
+    # -- the workers' and the manager's side
+
+    def ended(self, worker: int, task: int, took: int) -> Future[Any]:
+        """Note that a call has ended, and return its future."""
+        self.done[worker] += 1
+        self.average += (took - self.average) / 8
+        return self.sent.pop(task)
 
     def fail(self, why: str) -> list[Future[Any]]:
         """Break: no call is taken any more, and those that no worker has are returned."""
@@ -252,13 +254,14 @@ class _Pool:
         return True
 
 
-def _work(pool: _Pool, number: int, drained: threading.Event) -> None:
-    """Be a worker: make an interpreter, and stay in it until the loop there ends."""
+def _work(pool: _Pool, number: int) -> None:
+    """Be a worker: make an interpreter, and stay in its loop but for large results."""
     interpreter = None
     try:
         initial = None if pool.initial is None else encode(pool.serializer, pool.initial[0], pool.initial[1], {})
         interpreter = interpreters.create()
         pool.ids[number] = interpreter.id
+        results = interpreters.create_queue()
         setup = (
             _inside_code(),
             tuple(path for path in sys.path if type(path) is str),
@@ -267,22 +270,40 @@ def _work(pool: _Pool, number: int, drained: threading.Event) -> None:
             pool.tokens_in,
             pool.records_out,
             pool.calls,
-            pool.results,
+            results,
             pool.board.cast("B"),
             number,
-            _SPIN,
             None if initial is None else (0, *initial),
         )
         interpreter.prepare_main(_setup=setup)
         del setup, initial
         interpreter.exec(_BOOT)
+        while _take(pool, number, results):
+            interpreter.exec(_AGAIN)
     except BaseException as exc:
         pool.accidents[number] = exc
     finally:
-        os.write(pool.records_out, _inside.RECORD.pack(0, 0, number, _inside.BYE, 0))
-        drained.wait()
         if interpreter is not None:
             interpreter.close()
+        os.write(pool.records_out, _inside.RECORD.pack(0, 0, number, _inside.BYE, 0))
+
+
+def _take(pool: _Pool, number: int, results: Any) -> bool:
+    """End the call whose result a worker left its loop for; return whether it is to go on."""
+    try:
+        task, kind, took, message, *views = results.get_nowait()
+    except interpreters.QueueEmpty:
+        return False
+    if task == 0:
+        pool.accidents[number] = decode(pool.serializer, kind, message)[1]
+        return False
+    took += (len(message) + sum(map(len, views))) // _PER_MICROSECOND
+    future = pool.ended(number, task, took)
+    if pool.waiting:
+        with pool.lock:
+            pool.feed()
+    _deliver(pool, future, kind, message, views)
+    return True
 
 
 def _manage(pool: _Pool) -> None:
@@ -300,7 +321,7 @@ def _manage(pool: _Pool) -> None:
 
 def _look(pool: _Pool, data: bytes) -> tuple[bytes, bool]:
     """Do what the records say; return what is left of them, and whether all is done."""
-    ended: list[tuple[Future[Any], int, bytes | memoryview, tuple[memoryview, ...]]] = []
+    ended: list[tuple[Future[Any], int, bytes]] = []
     gone: list[int] = []
     at = 0
     size = _inside.RECORD.size
@@ -309,37 +330,28 @@ def _look(pool: _Pool, data: bytes) -> tuple[bytes, bool]:
         end = at + size + length
         if end > len(data):
             break
-        message: bytes | memoryview = data[at + size : end]
-        at = end
-        views: tuple[memoryview, ...] = ()
-        if kind == _inside.BYE:
+        if kind < _inside.BYE:
+            ended.append((pool.ended(worker, task, took), kind, data[at + size : end]))
+        elif kind == _inside.BYE:
             gone.append(worker)
-            continue
-        if kind == _inside.WAKE:
-            continue
-        pool.done[worker] += 1
-        if kind == _inside.QUEUED:
-            task, kind, message, *views = pool.results.get_nowait()
-        if task == 0:
-            pool.accidents[worker] = decode(pool.serializer, kind, message)[1]
-            continue
-        pool.average += (took - pool.average) / 8
-        ended.append((pool.sent.pop(task), kind, message, views))
-        del message, views
-    with pool.lock:
-        pool.live -= len(gone)
-        pool.feed()
+        at = end
+    if gone or pool.waiting:  # `submit` puts calls there before it looks how many have been sent: none is overlooked
+        with pool.lock:
+            pool.live -= len(gone)
+            pool.feed()
     ended.reverse()
     while ended:
         _deliver(pool, *ended.pop())
     for worker in gone:
         _bury(pool, worker)
+    if not pool.stopping:
+        return data[at:], False
     with pool.lock:
         return data[at:], pool.finish_if_done()
 
 
 def _deliver(
-    pool: _Pool, future: Future[Any], kind: int, message: bytes | memoryview, views: tuple[memoryview, ...]
+    pool: _Pool, future: Future[Any], kind: int, message: bytes | memoryview, views: Sequence[Any] = ()
 ) -> None:
     """End a future; whatever its callbacks do, the manager goes on."""
     good, result = decode(pool.serializer, kind, message, views)
@@ -358,7 +370,7 @@ def _bury(pool: _Pool, worker: int) -> None:
     if exc is not None:
         LOGGER.critical("Exception in initializer:", exc_info=exc)
         lost = pool.fail("An interpreter or its initializer failed, the pool is not usable anymore")
-        running = pool.sent.pop(pool.board[worker + 1], None)
+        running = pool.sent.pop(pool.board[worker], None)
         if running is not None:
             lost.append(running)
         for future in lost:
@@ -366,7 +378,7 @@ def _bury(pool: _Pool, worker: int) -> None:
                 future.set_exception(BrokenInterpreterPool(pool.broken))
             except BaseException:
                 LOGGER.critical("Exception in a callback:", exc_info=True)
-    pool.drained[worker].set()
+    pool.ids.pop(worker, None)
 
 
 class InterpreterPoolExecutor(
@@ -468,9 +480,9 @@ class InterpreterPoolExecutor(
         pool = self._pool
         with pool.lock:
             workers = tuple(
-                WorkerStats(str(pool.ids.get(i, "?")), 1, 0, int(bool(pool.board[i + 1])), done)
+                WorkerStats(str(pool.ids[i]), 1, 0, int(bool(pool.board[i])), done)
                 for i, done in enumerate(pool.done)
-                if not pool.drained[i].is_set()
+                if i in pool.ids
             )
             running = sum(worker.running for worker in workers)
             queued = len(pool.waiting) + max(len(pool.sent) - running, 0)
