@@ -2,8 +2,8 @@
 
     queue of calls ──┐  (one byte in the pipe of tokens for each call: reading it is what waits)
     pipe of tokens ──┴► loop: unpickle, call, pickle ──► pipe of records, if the result is small
-                                                    └──► else: its own queue of results, and the loop is left and begun
-                                                         again, so that the same thread copies it, on the same core
+                                                    └──► else the loop returns it, and is called again: so the thread
+                                                         that made it copies it, on the same core
 
 Not for: being imported by the worker, which would import the whole package; its code is sent and executed there. So it
 imports nothing of the package, except for dill and cloudpickle. The other side is `interpreter_pool`.
@@ -107,31 +107,46 @@ class Beside:
         return False
 
 
-def main(setup: tuple[Any, ...]) -> Callable[[], None]:
-    """Make ready for calls, and run the initializer.
+class _Again:
+    """What runs the loop, and is pickled by its name: for a function, CPython first looks whether it is stateless."""
+
+    loop: Callable[[], Any] | None = None
+
+    def __call__(self) -> Any:
+        """Run the loop until there is a large result, and return it; or None, if a token says so."""
+        assert self.loop is not None
+        return self.loop()
+
+    def __reduce__(self) -> str:
+        return "again"
+
+
+again = _Again()
+
+
+def main(setup: tuple[Any, ...]) -> None:
+    """Make `again` ready, and run the initializer.
 
     Args:
         setup: what `interpreter_pool` made: only what is shared natively.
-
-    Returns:
-        The loop: it runs calls until it is left for a large result, or for good when a token says so.
     """
-    path, serializer, main_name, main_path, tokens, records, calls, results, board, number, initial = setup
+    path, serializer, main_name, main_path, tokens, records, calls, board, number, initial = setup
     sys.path[:] = path
-    worker = _Worker(number, records, results, (main_name, main_path))
+    worker = _Worker(number, records, (main_name, main_path))
     worker.resolve(serializer)
     if initial is not None and (answer := worker.answer(initial))[0] == ERROR:
-        results.put_nowait((0, answer[0], 0, *answer[1:]))
-        return lambda: None
-    return functools.partial(_loop, worker, tokens, calls, board.cast("Q"), number)
+        again.loop = lambda: (0, answer[0], 0, *answer[1:])
+    else:
+        again.loop = functools.partial(_loop, worker, tokens, calls, board.cast("Q"), number)
 
 
-def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: int) -> None:
-    read, get, answer, send, clock = os.read, calls.get_nowait, worker.answer, worker.send, time.perf_counter_ns
+def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: int) -> Any:
+    read, get, answer, small, clock = os.read, calls.get_nowait, worker.answer, worker.small, time.perf_counter_ns
     while True:
         if read(tokens, 1) == QUIT:
-            del sys._fastpickle_loop  # type: ignore[attr-defined]  # see interpreter_pool._BOOT
-            return
+            again.loop = None
+            del calls, get  # a traceback in a cycle may hold this frame until there is no module to release a queue
+            return None
         try:
             call = get()
         except queue.Empty:  # the pool has taken it back
@@ -141,8 +156,10 @@ def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: in
         outcome = answer(call)
         del call
         board[place] = 0
-        if not send(task, outcome, (clock() - start) // 1000):
-            return
+        took = min((clock() - start) // 1000, 0xFFFFFFFF)
+        if not small(task, outcome, took):
+            kind, message, *views = outcome
+            return task, kind, took, message if len(message) <= COPIED else memoryview(message), *views
         del outcome
 
 
@@ -152,10 +169,9 @@ class _Worker:
     dumps: Callable[..., bytes]
     loads: Callable[..., Any]
 
-    def __init__(self, number: int, records: int, results: Any, main: tuple[str | None, str | None]) -> None:
+    def __init__(self, number: int, records: int, main: tuple[str | None, str | None]) -> None:
         self.number = number
         self.records = records
-        self.results = results
         self.main = main
         self.main_is_ready = False
 
@@ -255,14 +271,11 @@ class _Worker:
         told = (kind.__name__, kind.__qualname__, kind.__module__, text, display)
         return ERROR, pickle.dumps((stage, pickled, told), 5)
 
-    def send(self, task: int, outcome: tuple[Any, ...], took: int) -> bool:
-        """Write an answer into the pipe and return True, or put it into the queue."""
-        kind, message, *views = outcome
-        if views or len(message) > INLINE:
-            shared = message if len(message) <= COPIED else memoryview(message)
-            self.results.put_nowait((task, kind, took, shared, *views))
+    def small(self, task: int, outcome: tuple[Any, ...], took: int) -> bool:
+        """Write an answer into the pipe, if it is small."""
+        if len(outcome) > 2 or len(outcome[1]) > INLINE:
             return False
-        took = min(took, 0xFFFFFFFF)
+        kind, message = outcome
         os.write(self.records, RECORD.pack(len(message), task, self.number, kind, took) + message)
         return True
 

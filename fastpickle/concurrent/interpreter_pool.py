@@ -2,7 +2,7 @@
 
     submit ─► encode ─► waiting ─► queue of calls, and a token in a pipe ─► whichever worker reads the token (_inside)
     future ◄─ decode ◄─┬─ the manager's thread ◄─ pipe of records: small results ◄────────────────────────┤
-                       └─ the worker's thread ◄─ its queue of results: large ones ◄───────────────────────┘
+                       └─ the worker's thread ◄─ large results, for which it leaves the loop ◄──────────────┘
 
 One thread per worker, inside its interpreter but for large results; one more, the manager, reads what they write.
 Calls lie in one queue for all workers, so none waits for a busy one while another is idle. As many are sent as there
@@ -53,16 +53,13 @@ _PER_MICROSECOND = 256
 _AHEAD = 64
 """Calls that are sent ahead in all: what CPython keeps to release shared objects with holds 300."""
 
-_BOOT = """
-import marshal
-_setup = globals().pop("_setup")
-_names = {"__name__": "fastpickle.concurrent._inside", "__builtins__": __builtins__}
-exec(marshal.loads(_setup[0]), _names)
-_names["sys"]._fastpickle_loop = _names["main"](_setup[1:])
-del _names, _setup, marshal
-__import__("sys")._fastpickle_loop()
+_BOOT = f"""
+import marshal, sys, types
+sys.modules["{_inside.__name__}"] = _module = types.ModuleType("{_inside.__name__}")
+exec(marshal.loads(_setup[0]), _module.__dict__)
+_module.main(_setup[1:])
+del _setup, _module, marshal, sys, types
 """
-_AGAIN = '__import__("sys")._fastpickle_loop()'
 
 _pools: set[_Pool] = set()
 _exiting = False
@@ -123,6 +120,7 @@ class _Pool:
 
     def open(self) -> None:
         """Begin, at the first call."""
+        self.main_source = main_source()  # a script that has ended has no __file__ any more
         self.calls = interpreters.create_queue()
         self.tokens_in, self.tokens_out = os.pipe()
         self.records_in, self.records_out = os.pipe()
@@ -213,9 +211,10 @@ class _Pool:
                 self.close()
 
     def join(self) -> None:
-        """Wait for the threads, but not for the one that waits."""
-        for thread in (*self.threads, self.manager):
-            if thread is not None and thread is not threading.current_thread():
+        """Wait for the threads; if one of them asks, in a callback, it would wait for itself, and does not."""
+        threads = [*self.threads, *([self.manager] if self.manager else ())]
+        if threading.current_thread() not in threads:
+            for thread in threads:
                 thread.join()
 
     # -- the workers' and the manager's side
@@ -261,16 +260,14 @@ def _work(pool: _Pool, number: int) -> None:
         initial = None if pool.initial is None else encode(pool.serializer, pool.initial[0], pool.initial[1], {})
         interpreter = interpreters.create()
         pool.ids[number] = interpreter.id
-        results = interpreters.create_queue()
         setup = (
             _inside_code(),
             tuple(path for path in sys.path if type(path) is str),
             pool.serializer.name,
-            *main_source(),
+            *pool.main_source,
             pool.tokens_in,
             pool.records_out,
             pool.calls,
-            results,
             pool.board.cast("B"),
             number,
             None if initial is None else (0, *initial),
@@ -278,8 +275,12 @@ def _work(pool: _Pool, number: int) -> None:
         interpreter.prepare_main(_setup=setup)
         del setup, initial
         interpreter.exec(_BOOT)
-        while _take(pool, number, results):
-            interpreter.exec(_AGAIN)
+        while (answer := interpreter.call(_inside.again)) is not None:
+            if answer[0] == 0:
+                pool.accidents[number] = decode(pool.serializer, answer[1], answer[3])[1]
+                break
+            _take(pool, number, *answer)
+            del answer
     except BaseException as exc:
         pool.accidents[number] = exc
     finally:
@@ -288,22 +289,13 @@ def _work(pool: _Pool, number: int) -> None:
         os.write(pool.records_out, _inside.RECORD.pack(0, 0, number, _inside.BYE, 0))
 
 
-def _take(pool: _Pool, number: int, results: Any) -> bool:
-    """End the call whose result a worker left its loop for; return whether it is to go on."""
-    try:
-        task, kind, took, message, *views = results.get_nowait()
-    except interpreters.QueueEmpty:
-        return False
-    if task == 0:
-        pool.accidents[number] = decode(pool.serializer, kind, message)[1]
-        return False
-    took += (len(message) + sum(map(len, views))) // _PER_MICROSECOND
-    future = pool.ended(number, task, took)
+def _take(pool: _Pool, number: int, task: int, kind: int, took: int, message: Any, *views: Any) -> None:
+    """End the call whose result a worker left its loop for."""
+    future = pool.ended(number, task, took + (len(message) + sum(map(len, views))) // _PER_MICROSECOND)
     if pool.waiting:
         with pool.lock:
             pool.feed()
     _deliver(pool, future, kind, message, views)
-    return True
 
 
 def _manage(pool: _Pool) -> None:
