@@ -56,7 +56,7 @@ def _nothing_left(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
         time.sleep(0.01)
     assert {*threading.enumerate()} <= threads
     assert len(interpreters.list_all()) == 1
-    assert _open_files() <= fds
+    assert _open_files() <= fds + 2  # a child's pipes may be closing; a pool has four
 
 
 def _open_files() -> int:
@@ -101,6 +101,10 @@ class Odd(Exception):
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(one)
+
+
+class Own(Exception):
+    """Weakly referenced."""
 
 
 class Hostile:
@@ -402,7 +406,7 @@ def test_more_workers_only_when_needed() -> None:
 def test_map_with_chunks_and_buffer(pool: InterpreterPoolExecutor) -> None:
     """Chunks are one message each, and an exception comes in its place."""
     assert [*pool.map(pow, range(100), range(100), chunksize=9)] == [n**n for n in range(100)]
-    results = pool.map(divmod, [1, 1, 1], [1, 0, 1], buffersize=1)
+    results = pool.map(divmod, [1, 1], [1, 0], buffersize=1)
     assert next(results) == (1, 0)
     with pytest.raises(ZeroDivisionError):
         next(results)
@@ -474,7 +478,7 @@ def test_collected_without_shutdown() -> None:
 def test_results_are_not_held(pool: InterpreterPoolExecutor) -> None:
     """Nobody but the caller keeps results or exceptions."""
 
-    for call in (set, [1]), (fail, ValueError, 1):
+    for call in (set, [1]), (fail, Own, 1):
         future = pool.submit(*call)
         ref = weakref.ref(future.exception() or future.result())
         del future

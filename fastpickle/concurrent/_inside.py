@@ -207,22 +207,22 @@ class _Worker:
         except AttributeError as exc:
             if "__main__" not in str(exc) or self.main_is_ready:
                 raise
-            self.prepare_main(exc)
+            if self.main == (None, None):
+                exc.add_note(  # type: ignore[attr-defined,unused-ignore]  # since 3.11; this runs from 3.14 on
+                    "__main__ has no file that a worker could run; "
+                    'put it into a module, or use serializer="dill" or "cloudpickle"'
+                )
+                raise
+            self.prepare_main()
             parts = self.loads(message, buffers=buffers)
         if kind == CHUNK:
             return parts[0], parts[1], {}
         fn, args, kwargs = parts
         return _function(*fn) if kind == CODE else fn, args, kwargs
 
-    def prepare_main(self, exc: AttributeError) -> None:
+    def prepare_main(self) -> None:
         """Make what the parent's `__main__` defines known here, as `multiprocessing` does for its children."""
         name, path = self.main
-        if name is None and path is None:
-            exc.add_note(  # type: ignore[attr-defined,unused-ignore]  # since 3.11; this runs from 3.14 on
-                "__main__ has no file that a worker could run; "
-                'put it into a module, or use serializer="dill" or "cloudpickle"'
-            )
-            raise exc
         import runpy  # noqa: PLC0415  # seldom needed
 
         module = types.ModuleType("__mp_main__")

@@ -121,7 +121,7 @@ class _Pool:
     def open(self) -> None:
         """Begin, at the first call."""
         self.main_source = main_source()  # a script that has ended has no __file__ any more
-        self.calls = interpreters.create_queue()
+        self.calls: Any = interpreters.create_queue()
         self.tokens_in, self.tokens_out = os.pipe()
         self.records_in, self.records_out = os.pipe()
         self.board = memoryview(bytearray(8 * self.max_workers)).cast("Q")
@@ -135,7 +135,8 @@ class _Pool:
         _pools.add(self)
 
     def close(self) -> None:
-        """Close the pipes."""
+        """Close the pipes, and let the queue go: its `__del__` fails where it lives until Python ends."""
+        self.calls = None
         for fd in (self.tokens_in, self.tokens_out, self.records_in, self.records_out):
             os.close(fd)
 
@@ -222,7 +223,7 @@ class _Pool:
     def ended(self, worker: int, task: int, took: int) -> Future[Any]:
         """Note that a call has ended, and return its future."""
         self.done[worker] += 1
-        self.average += (took - self.average) / 8
+        self.average += (min(took, 4 * _SHORT) - self.average) / 8  # one long call, an import, is soon forgotten
         return self.sent.pop(task)
 
     def fail(self, why: str) -> list[Future[Any]]:
