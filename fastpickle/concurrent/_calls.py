@@ -119,7 +119,7 @@ def main_source() -> tuple[str | None, str | None]:
     if name is not None:
         return name, None
     path = getattr(module, "__file__", None)
-    return None, path and os.path.abspath(path)
+    return None, os.path.abspath(path) if path is not None and os.path.isfile(path) else None  # not "<stdin>"
 
 
 def decode(

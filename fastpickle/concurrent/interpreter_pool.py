@@ -153,7 +153,7 @@ class _Pool:
                 return
             if self.manager is None:
                 self.open()
-            if self.live < self.max_workers and len(self.sent) + len(self.waiting) >= self.live:
+            if len(self.done) < self.max_workers and len(self.sent) + len(self.waiting) >= self.live:
                 self.start_worker()
             self.waiting.append((future, parts))
             self.feed()
