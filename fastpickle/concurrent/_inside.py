@@ -21,6 +21,7 @@ import struct
 import sys
 import time
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -260,7 +261,8 @@ class _Worker:
         try:
             if exc.__traceback__ is not None:
                 exc.__traceback__ = exc.__traceback__.tb_next  # without this module's frame
-            display = "".join(traceback.format_exception(exc)).rstrip()
+            with warnings.catch_warnings(action="ignore"):  # type: ignore[call-overload,unused-ignore]  # since 3.11
+                display = "".join(traceback.format_exception(exc)).rstrip()  # it warns by itself in 3.15
         except BaseException as other:
             display = f"{kind.__name__}: {text} (no traceback: {type(other).__name__} while it was made)"
         try:
