@@ -1,0 +1,208 @@
+"""The executor's side of a message to a worker interpreter: calls become parts to send, answers become results.
+
+    fn, args, kwargs ──► encode ──► (what it is, bytes, buffers ...) ──► _inside, in the worker
+    result or exception ◄── decode ◄── (what it is, bytes, buffers ...) ◄─┘
+
+Not for: when and where a message goes (`interpreter_pool`).
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import pickle
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from . import _inside
+from .mapping import call_chunk
+from .serializers import Serializer
+
+try:
+    from concurrent import interpreters  # type: ignore[attr-defined,unused-ignore]  # CPython 3.14 and later
+except ImportError:
+    interpreters = None  # type: ignore[assignment,unused-ignore]
+
+__all__ = ["decode", "encode", "interpreters", "main_source"]
+
+
+_LIFTED = frozenset({bytes, memoryview, list, tuple, dict})
+
+
+def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Make a message of a call.
+
+    Args:
+        serializer: what writes it.
+        fn: what is to be called.
+        args: its arguments.
+        kwargs: the others.
+
+    Returns:
+        What it is, the bytes, and the buffers beside them. All of it is shared natively.
+
+    Raises:
+        NotShareableError: it cannot be pickled; the reason is the cause.
+    """
+    beside = _inside.Beside()
+    kind = _inside.CALL
+    if fn is call_chunk:
+        kind = _inside.CHUNK
+        fn = args[0]
+        obj: Any = args
+    else:
+        for arg in args:
+            if type(arg) in _LIFTED:
+                args = tuple(map(beside.lift, args))
+                break
+        obj = fn, args, kwargs
+    try:
+        code = None
+        if kind == _inside.CALL and serializer.name == "pickle" and _of_session(fn):
+            code = stateless(fn)
+        if code is None:
+            try:
+                message = serializer.dumps(obj, buffer_callback=beside.collect)
+            except Exception:
+                if serializer.name != "pickle" or kind != _inside.CALL or (code := stateless(fn)) is None:
+                    raise
+        if code is not None:
+            kind = _inside.CODE
+            beside.views = []
+            message = serializer.dumps((code, args, kwargs), buffer_callback=beside.collect)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as exc:
+        exc.__traceback__ = None  # its frames would keep the arguments alive as long as the future
+        hint = '; serializer="dill" or "cloudpickle" may' if serializer.name == "pickle" else ""
+        told = f"{type(exc).__name__}: {_text(exc)}"
+        raise interpreters.NotShareableError(
+            f"function or args not shareable: {serializer.name} cannot write them{hint} ({told})"
+        ) from exc
+    shared: Any = message if len(message) <= _inside.COPIED else memoryview(message)
+    return kind, shared, *beside.views
+
+
+def _of_session(fn: Any) -> bool:
+    """Return whether a function is of a `__main__` that no worker can run."""
+    return type(fn) is types.FunctionType and fn.__module__ == "__main__" and main_source() == (None, None)
+
+
+def stateless(fn: Any) -> tuple[bytes, str, Any, Any] | None:
+    """Return what a function is made of, if it needs nothing but its arguments and builtins, else None."""
+    if type(fn) is not types.FunctionType or fn.__closure__:
+        return None
+    builtin = fn.__builtins__  # type: ignore[attr-defined]  # typeshed has not got it
+    if any(name in fn.__globals__ or name not in builtin for name in _globals(fn.__code__)):
+        return None
+    return marshal.dumps(fn.__code__), fn.__module__, fn.__defaults__, fn.__kwdefaults__
+
+
+def _globals(code: types.CodeType) -> Iterator[str]:
+    """Find the names that code takes from its module, or puts there."""
+    import dis  # noqa: PLC0415  # only for functions that pickle does not find
+
+    for instruction in dis.get_instructions(code):
+        if instruction.opname.endswith(("_GLOBAL", "_NAME")) and "IMPORT" not in instruction.opname:
+            yield instruction.argval
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _globals(const)
+
+
+def main_source() -> tuple[str | None, str | None]:
+    """Return the module's name or the path that a worker runs to have what `__main__` has; both None: there is none."""
+    module = sys.modules["__main__"]
+    name = getattr(getattr(module, "__spec__", None), "name", None)
+    if name is not None:
+        return name, None
+    path = getattr(module, "__file__", None)
+    return None, os.path.abspath(path) if path is not None and os.path.isfile(path) else None  # not "<stdin>"
+
+
+def decode(
+    serializer: Serializer, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()
+) -> tuple[bool, Any]:
+    """Make a result of an answer; nothing of the worker's memory is held afterwards.
+
+    Args:
+        serializer: what reads it.
+        kind: what it is.
+        message: the bytes.
+        views: what lies beside them.
+
+    Returns:
+        Whether the call has a result, and it; else the exception: what the call raised, whose cause is an
+        `ExecutionFailed` with the worker's traceback, or that itself where the exception cannot be pickled;
+        `NotShareableError` if the arguments could not be read in the worker, the result not be written, or not be read.
+    """
+    try:
+        if kind == _inside.ERROR:
+            return False, failure(serializer, message)
+        if kind == _inside.BYTES:
+            return True, views[0]
+        copies = [view if type(view) is bytes else bytes(view) if view.readonly else bytearray(view) for view in views]
+        if kind == _inside.VIEW:
+            return True, memoryview(copies[0]).cast(*_shape(views[0]))
+        return True, serializer.loads(message, buffers=copies)
+    except BaseException as exc:
+        exc.__traceback__ = None
+        error = interpreters.NotShareableError(
+            f"result not shareable: {serializer.name} cannot read it ({type(exc).__name__}: {_text(exc)})"
+        )
+        error.__cause__ = exc
+        return False, error
+    finally:
+        for view in views:
+            if type(view) is memoryview:
+                view.release()
+        if type(message) is memoryview:
+            message.release()
+
+
+def _shape(view: memoryview) -> Any:
+    return view.format, view.shape
+
+
+class _Told:
+    """What `ExecutionFailed` shows: the worker's exception in words."""
+
+    def __init__(self, formatted: str, told: tuple[str, str, str, str, str]) -> None:
+        name, qualname, module, self.msg, self.errdisplay = told
+        self.formatted = formatted
+        self.type = types.SimpleNamespace(__name__=name, __qualname__=qualname, __module__=module)
+
+
+def failure(serializer: Serializer, message: bytes | memoryview) -> BaseException:
+    """Return the exception that a worker's message tells of."""
+    stage, pickled, told = pickle.loads(message)
+    brief = f"{told[0]}: {told[3]}" if told[3] else told[0]
+    if stage == "args":
+        formatted = f"the function or its arguments could not be unpickled in the worker: {brief}"
+        exc: BaseException = interpreters.NotShareableError(f"function or args not shareable: {brief}")
+    elif stage == "result":
+        formatted = f"the result could not be pickled in the worker: {brief}"
+        exc = interpreters.NotShareableError(f"result not shareable: {brief}")
+    else:
+        formatted = brief
+    cause = interpreters.ExecutionFailed(_Told(formatted, told))
+    if stage == "call":
+        if pickled is None:
+            return cause  # type: ignore[no-any-return,unused-ignore]  # mypy knows the module from 3.14 on
+        try:
+            exc = serializer.loads(pickled)
+            assert isinstance(exc, BaseException), type(exc)
+        except BaseException as other:
+            cause.add_note(f"the exception could not be unpickled: {type(other).__name__}: {_text(other)}")
+            return cause  # type: ignore[no-any-return,unused-ignore]
+    exc.__cause__ = cause
+    return exc
+
+
+def _text(exc: BaseException) -> str:
+    try:
+        return str(exc)
+    except BaseException as other:
+        return f"<str() failed: {type(other).__name__}>"

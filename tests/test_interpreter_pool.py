@@ -1,0 +1,656 @@
+"""`fastpickle.concurrent.InterpreterPoolExecutor`: as the stock one, sooner; nothing lost, nobody left over."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastpickle.concurrent import BrokenInterpreterPool, InterpreterPoolExecutor
+
+try:
+    from concurrent import interpreters
+except ImportError:
+    interpreters = None
+
+needs_interpreters = pytest.mark.skipif(interpreters is None, reason="CPython 3.14 and later")
+OUT = 1 << 16  # from here on buffers travel beside the message
+
+
+@pytest.mark.skipif(interpreters is not None, reason="what older Pythons and PyPy say")
+def test_older_pythons_are_told() -> None:
+    """The import works; making one says what is missing."""
+    with pytest.raises(RuntimeError, match=r"^InterpreterPoolExecutor needs CPython 3\.14 or later$"):
+        InterpreterPoolExecutor()
+
+
+def test_broken_is_the_executors() -> None:
+    """The exception is one of `concurrent.futures`, on every Python."""
+
+    assert issubclass(BrokenInterpreterPool, BrokenExecutor)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    if interpreters is None:
+        yield
+        return
+    threads, fds = {*threading.enumerate()}, _open_files()
+    yield
+    gc.collect()
+    end = time.monotonic() + 5
+    while time.monotonic() < end and ({*threading.enumerate()} - threads or len(interpreters.list_all()) > 1):
+        time.sleep(0.01)
+    assert {*threading.enumerate()} <= threads
+    assert len(interpreters.list_all()) == 1
+    assert _open_files() <= fds + 2  # a child's pipes may be closing; a pool has four
+
+
+def _open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+@pytest.fixture
+def pool() -> Iterator[InterpreterPoolExecutor]:
+    with InterpreterPoolExecutor(2) as executor:
+        yield executor
+
+
+# -- what runs in the workers
+
+
+def same(x: Any) -> Any:
+    return x
+
+
+def both(*args: Any, **kwargs: Any) -> Any:
+    return args, kwargs
+
+
+def where(_: Any = None) -> int:
+    return interpreters.get_current().id
+
+
+def fail(kind: Callable[..., BaseException], *args: Any) -> None:
+    raise kind(*args)
+
+
+def wait_for(fd: int) -> bytes:
+    return os.read(fd, 1)
+
+
+def write_to(fd: int) -> int:
+    return os.write(fd, b"x")
+
+
+class Odd(Exception):
+    """Pickled, it cannot be unpickled."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(one)
+
+
+class Own(Exception):
+    """Weakly referenced."""
+
+
+class Hostile:
+    """Raises when pickled or when unpickled."""
+
+    def __init__(self, when: str, what: type[BaseException] = ValueError) -> None:
+        self.when, self.what = when, what
+
+    def __reduce__(self) -> Any:
+        if self.when == "dumps":
+            raise self.what("while pickled")
+        return fail, (self.what, "while unpickled")
+
+
+def hostile(when: str, what: type[BaseException]) -> Hostile:
+    return Hostile(when, what)
+
+
+class Holder:
+    """Gives its buffer to whoever pickles it."""
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        return Holder, (pickle.PickleBuffer(self.buffer),)
+
+
+def kind_of_buffer(holder: Holder) -> tuple[str, bool, bytes]:
+    view = memoryview(holder.buffer)
+    return type(holder.buffer).__name__, view.readonly, bytes(view[:4])
+
+
+def fill(view: memoryview) -> None:
+    view[:3] = b"new"
+
+
+def make_holder(readonly: bool, size: int) -> Holder:
+    return Holder(bytes(size) if readonly else bytearray(size))
+
+
+def make_view(size: int) -> memoryview:
+    return memoryview(bytearray(size)).cast("I")
+
+
+STATE = "untouched"
+
+
+def set_state(value: str) -> None:
+    global STATE
+    STATE = value
+
+
+def get_state() -> str:
+    return STATE
+
+
+# -- results
+
+
+@needs_interpreters
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        7,
+        "text",
+        1.5,
+        (1, (2, "3")),
+        [*range(10_000)],
+        {i: str(i) for i in range(100)},
+        *(bytes(n) for n in (0, 3_000, 5_000, OUT - 1, OUT, 1_000_000)),
+        [bytes([i]) * 100_000 for i in range(10)],
+        (bytes(100_000), "a", bytes(200_000)),
+        {"a": bytes(100_000), "b": [bytes(100_000)]},
+        bytearray(100_000),
+    ],
+    ids=lambda value: f"{type(value).__name__}-{len(value) if hasattr(value, '__len__') else value}",
+)
+def test_values_come_back(pool: InterpreterPoolExecutor, value: Any) -> None:
+    """Whatever the way it takes, small or large, as an argument, a keyword and a result."""
+    assert pool.submit(same, value).result() == value
+    assert type(pool.submit(same, value).result()) is type(value)
+    assert pool.submit(both, value, 1, value, key=value).result() == ((value, 1, value), {"key": value})
+    assert [*pool.map(same, [value] * 5)] == [value] * 5
+
+
+@needs_interpreters
+def test_arguments_are_as_they_were(pool: InterpreterPoolExecutor) -> None:
+    """What is changed after `submit` does not change the call, buffers beside the message included."""
+    r, w = os.pipe()
+    blocked = [pool.submit(wait_for, r) for _ in range(2)]
+    values, holder = [1, 2], Holder(bytearray(b"old!" * OUT))
+    futures = pool.submit(same, values), pool.submit(kind_of_buffer, holder)
+    values.append(3)
+    holder.buffer[:4] = b"new!"
+    os.write(w, b"xx")
+    assert futures[0].result() == [1, 2]
+    assert futures[1].result()[1:] == (False, b"old!")
+    assert [f.result() for f in blocked] == [b"x"] * 2
+    os.close(r)
+    os.close(w)
+
+
+@needs_interpreters
+@pytest.mark.parametrize("size", [100, OUT, 10 * OUT])
+@pytest.mark.parametrize("readonly", [True, False])
+def test_buffers(pool: InterpreterPoolExecutor, size: int, readonly: bool) -> None:
+    """Buffers of classes arrive both ways, small and large; what the parent gets is its own memory."""
+    kind, ro, start = pool.submit(kind_of_buffer, make_holder(readonly, size)).result()
+    assert (ro, start) == (readonly, bytes(4))
+    assert kind == ("memoryview" if size >= OUT else "bytes" if readonly else "bytearray")
+    holder = pool.submit(make_holder, readonly, size).result()
+    assert type(holder.buffer) is (bytes if readonly else bytearray)
+    assert bytes(holder.buffer) == bytes(size)
+
+
+@needs_interpreters
+@pytest.mark.parametrize("size", [8, OUT])
+def test_views_are_shared(pool: InterpreterPoolExecutor, size: int) -> None:
+    """A memoryview is the same memory in the worker, as through the stock executor; one that returns is a copy."""
+    memory = bytearray(size)
+    pool.submit(fill, memoryview(memory)).result()
+    assert memory[:4] == b"new\0"
+    view = pool.submit(make_view, size).result()
+    pool.shutdown()
+    assert (view.format, view.nbytes, view.tobytes()) == ("I", size, bytes(size))
+
+
+@needs_interpreters
+def test_the_same_bytes_twice_are_sent_once(pool: InterpreterPoolExecutor) -> None:
+    """Identity within an argument is kept, as pickle keeps it."""
+    large = bytes(OUT)
+    result = pool.submit(same, [large, large, bytearray(1)]).result()
+    assert result[0] is result[1]
+    assert pool.submit(both, large, large, [large]).result() == ((large, large, [large]), {})
+
+
+# -- errors
+
+
+@needs_interpreters
+def test_remote_traceback_is_the_cause(pool: InterpreterPoolExecutor) -> None:
+    """The exception is the task's; its cause shows where it was raised in the worker."""
+    exc = pool.submit(fail, KeyError, "spam").exception()
+    assert (type(exc), exc.args) == (KeyError, ("spam",))
+    assert type(exc.__cause__) is interpreters.ExecutionFailed
+    assert "raise kind(*args)" in str(exc.__cause__)
+    assert "_inside" not in str(exc.__cause__)
+    assert exc.__cause__.excinfo.type.__name__ == "KeyError"
+
+
+@needs_interpreters
+@pytest.mark.parametrize("what", [ValueError, SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("when", ["dumps", "loads"])
+def test_hostile_objects_fail_their_task_only(
+    pool: InterpreterPoolExecutor, when: str, what: type[BaseException]
+) -> None:
+    """Whatever is raised while arguments or results are pickled or unpickled is that task's error."""
+    if not (when == "dumps" and what is KeyboardInterrupt):  # in the caller's own thread it stays what it is
+        exc = pool.submit(same, Hostile(when, what)).exception(10)
+        assert isinstance(exc, interpreters.NotShareableError)
+        assert "args not shareable" in str(exc)
+        assert "while" in str(exc)
+    exc = pool.submit(hostile, when, what).exception(10)
+    assert isinstance(exc, interpreters.NotShareableError)
+    assert "result not shareable" in str(exc)
+    assert [*pool.map(same, range(4))] == [0, 1, 2, 3]
+
+
+@needs_interpreters
+def test_exceptions_that_do_not_travel(pool: InterpreterPoolExecutor) -> None:
+    """In their place comes what is told of them."""
+    exc = pool.submit(fail, Odd, 1, 2).exception()
+    assert type(exc) is interpreters.ExecutionFailed
+    assert "Odd: 1" in str(exc)
+    assert "could not be unpickled" in exc.__notes__[0]
+    exc = pool.submit(fail, ValueError, where).exception()  # pickled by its name
+    assert exc.args == (where,)
+    exc = pool.submit(fail_with_lock).exception()
+    assert type(exc) is interpreters.ExecutionFailed
+    assert "could not be pickled" in str(exc)
+
+
+def fail_with_lock() -> None:
+    raise ValueError(threading.Lock())
+
+
+@needs_interpreters
+def test_exit_in_a_task(pool: InterpreterPoolExecutor) -> None:
+    """`sys.exit` ends the task, not the worker."""
+    exc = pool.submit(sys.exit, 3).exception()
+    assert (type(exc), exc.args) == (SystemExit, (3,))
+    assert pool.submit(same, 1).result() == 1
+
+
+@needs_interpreters
+@pytest.mark.parametrize("what", [ValueError, SystemExit])
+def test_failing_initializer(caplog: pytest.LogCaptureFixture, what: type[BaseException]) -> None:
+    """The pool is broken: for what is waiting, at once, and for what comes."""
+    with InterpreterPoolExecutor(2, initializer=fail, initargs=(what, "spam")) as pool:
+        futures = []
+        with pytest.raises(BrokenInterpreterPool):
+            for _ in range(10_000):
+                futures.append(pool.submit(same, 1))
+                time.sleep(0.001)
+        for future in futures:
+            assert isinstance(future.exception(5), BrokenInterpreterPool)
+        assert pool._broken
+    assert "spam" in caplog.text
+
+
+@needs_interpreters
+def test_initializer_runs_once_in_each(pool: InterpreterPoolExecutor) -> None:
+    """And before any task."""
+    with InterpreterPoolExecutor(2, initializer=set_state, initargs=("ready",)) as own:
+        assert {*own.map(lambda_free_state, range(50))} == {"ready"}
+    assert pool.submit(get_state).result() == "untouched"
+    with pytest.raises(TypeError):
+        InterpreterPoolExecutor(initializer=1)  # type: ignore[arg-type]
+
+
+def lambda_free_state(_: int) -> str:
+    return STATE
+
+
+@needs_interpreters
+def test_wrong_parameters() -> None:
+    """As the stock executor, and the serializers' own."""
+    for number in (0, -1):
+        with pytest.raises(ValueError, match="max_workers must be greater than 0"):
+            InterpreterPoolExecutor(number)
+    with pytest.raises(ValueError, match="serializer must be one of"):
+        InterpreterPoolExecutor(serializer="json")
+
+
+@needs_interpreters
+def test_numpy_says_why(pool: InterpreterPoolExecutor) -> None:
+    """An extension that refuses sub-interpreters fails the task, with its reason."""
+    pytest.importorskip("numpy")
+    exc = pool.submit(__import__, "numpy").exception(60)
+    assert isinstance(exc, (ImportError, interpreters.ExecutionFailed, interpreters.NotShareableError))
+
+
+# -- order, batches, waiting
+
+
+@needs_interpreters
+def test_a_blocked_call_keeps_none_waiting() -> None:
+    """Many short calls are sent ahead; then A blocks until B, submitted after it, has run in the other worker."""
+    with InterpreterPoolExecutor(2) as pool:
+        r, w = os.pipe()
+        for _ in range(20):
+            assert [*pool.map(same, range(200))] == [*range(200)]
+            assert pool._pool.average < 1000  # so calls are sent ahead
+            first = pool.submit(wait_for, r)
+            rest = [pool.submit(same, i) for i in range(300)]
+            last = pool.submit(write_to, w)
+            assert first.result(10) == b"x"
+            assert last.result(10) == 1
+            assert [f.result(10) for f in rest] == [*range(300)]
+        os.close(r)
+        os.close(w)
+
+
+@needs_interpreters
+def test_results_are_there_as_soon_as_they_are() -> None:
+    """What was done before a call that blocks does not wait for it, with one worker."""
+    with InterpreterPoolExecutor(1) as pool:
+        r, w = os.pipe()
+        [*pool.map(same, range(500))]
+        before = [pool.submit(same, i) for i in range(30)]
+        blocked = pool.submit(wait_for, r)
+        after = [pool.submit(same, i) for i in range(30)]
+        assert [f.result(10) for f in before] == [*range(30)]
+        assert not blocked.done()
+        assert not any(f.done() for f in after)
+        os.write(w, b"x")
+        assert [f.result(10) for f in after] == [*range(30)]
+        os.close(r)
+        os.close(w)
+
+
+@needs_interpreters
+def test_more_workers_only_when_needed() -> None:
+    """Never more interpreters than `max_workers`; an idle one is used again."""
+    with InterpreterPoolExecutor(3) as pool:
+        for _ in range(5):
+            pool.submit(same, 1).result()
+        assert len(pool._threads) == 1
+        for chunksize in (1, 7):
+            ids = {*pool.map(where, range(500), chunksize=chunksize)}
+            assert len(interpreters.list_all()) <= 4
+            assert 0 not in ids
+        assert len(pool._threads) <= 3
+
+
+@needs_interpreters
+def test_map_with_chunks_and_buffer(pool: InterpreterPoolExecutor) -> None:
+    """Chunks are one message each, and an exception comes in its place."""
+    assert [*pool.map(pow, range(100), range(100), chunksize=9)] == [n**n for n in range(100)]
+    results = pool.map(divmod, [1, 1], [1, 0], buffersize=1)
+    assert next(results) == (1, 0)
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    done = pool.stats().done
+    assert sum(pool.map(same, range(1000), chunksize=100)) == 499500
+    assert pool.stats().done == done + 10
+
+
+@needs_interpreters
+def test_cancel() -> None:
+    """What has not been sent can be cancelled; what has is running, and is run."""
+    r, w = os.pipe()
+    with InterpreterPoolExecutor(1) as pool:
+        running = pool.submit(wait_for, r)
+        waiting = [pool.submit(same, i) for i in range(5)]
+        assert running.running()
+        assert not running.cancel()
+        assert waiting[0].cancel()
+        os.write(w, b"x")
+        assert [f.result(10) for f in waiting[1:]] == [1, 2, 3, 4]
+        with pytest.raises(CancelledError):
+            waiting[0].result()
+        again = pool.submit(wait_for, r)
+        waiting = [pool.submit(same, i) for i in range(5)]
+        pool.shutdown(wait=False, cancel_futures=True)
+        assert all(f.cancelled() for f in waiting)
+        os.write(w, b"x")
+        assert again.result(10) == b"x"
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            pool.submit(same, 1)
+    os.close(r)
+    os.close(w)
+
+
+@needs_interpreters
+def test_callbacks() -> None:
+    """They see the result; one that raises is logged and stops nothing."""
+    seen = []
+    with InterpreterPoolExecutor(1) as pool:
+        for i in range(3):
+            pool.submit(same, i).add_done_callback(lambda future: seen.append(future.result()))
+        pool.submit(same, bytes(OUT)).add_done_callback(lambda future: seen.append(len(future.result())))
+    assert sorted(seen) == [0, 1, 2, OUT]
+
+
+@needs_interpreters
+def test_shutdown_in_a_callback() -> None:
+    """It cannot wait for its own thread, and does not."""
+    for payload in (1, bytes(OUT)):
+        pool = InterpreterPoolExecutor(1)
+        done = threading.Event()
+        pool.submit(same, payload).add_done_callback(lambda _, pool=pool: (pool.shutdown(), done.set()))
+        assert done.wait(10)
+
+
+@needs_interpreters
+def test_collected_without_shutdown() -> None:
+    """The work ends, then the interpreters; the fixture looks for them."""
+    futures = [InterpreterPoolExecutor(1).submit(same, i) for i in range(2)]
+    assert [f.result(10) for f in futures] == [0, 1]
+    pool = InterpreterPoolExecutor(2)
+    results = pool.map(same, range(50))
+    del pool
+    gc.collect()
+    assert [*results] == [*range(50)]
+
+
+@needs_interpreters
+def test_results_are_not_held(pool: InterpreterPoolExecutor) -> None:
+    """Nobody but the caller keeps results or exceptions."""
+
+    for call in (set, [1]), (fail, Own, 1):
+        future = pool.submit(*call)
+        ref = weakref.ref(future.exception() or future.result())
+        del future
+        pool.submit(same, 1).result()
+        gc.collect()
+        assert ref() is None
+
+
+@needs_interpreters
+def test_many_threads_submit() -> None:
+    """None is lost and none is mixed up, with results of all sizes."""
+    with InterpreterPoolExecutor(3) as pool, ThreadPoolExecutor(4) as threads:
+
+        def run(start: int) -> bool:
+            payloads = [(start + i, bytes(size)) for i, size in enumerate((0, 1_000, 5_000, OUT, 200_000) * 40)]
+            return [f.result(30) for f in [pool.submit(same, p) for p in payloads]] == payloads
+
+        assert all(threads.map(run, range(0, 4000, 1000)))
+
+
+@needs_interpreters
+def test_stats(pool: InterpreterPoolExecutor) -> None:
+    """One line for each interpreter, named by its number."""
+    r, w = os.pipe()
+    blocked = pool.submit(wait_for, r)
+    assert [*pool.map(same, range(10))] == [*range(10)]
+    stats = pool.stats()
+    assert (stats.processes, stats.running, stats.done) == (1, 1, 10)
+    assert {int(worker.name) for worker in stats.workers} <= {i.id for i in interpreters.list_all()} - {0}
+    assert "not sent" in str(stats)
+    os.write(w, b"x")
+    blocked.result()
+    os.close(r)
+    os.close(w)
+
+
+# -- with others
+
+
+@needs_interpreters
+def test_asyncio_and_as_completed(pool: InterpreterPoolExecutor) -> None:
+    """As an event loop's executor, its default too, and under a loop over `as_completed`."""
+
+    async def main() -> list[int]:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(InterpreterPoolExecutor(1))
+        return [
+            *await asyncio.gather(*(loop.run_in_executor(pool, same, i) for i in range(20))),
+            await loop.run_in_executor(None, where),
+        ]
+
+    result = asyncio.run(main())
+    assert result[:20] == [*range(20)]
+    assert result[20] != 0
+    assert sorted(f.result() for f in as_completed([pool.submit(same, i) for i in range(50)])) == [*range(50)]
+
+
+@needs_interpreters
+@pytest.mark.parametrize("serializer", ["dill", "cloudpickle"])
+def test_lambdas_and_closures(serializer: str) -> None:
+    """They travel by value; through pickle they are an error that says so, unless they need nothing."""
+    library = pytest.importorskip(serializer)
+    if serializer == "dill" and sys.version_info >= (3, 15):
+        pytest.skip(f"dill {library.__version__} wants co_lnotab, which Python 3.15 has not got")
+    ten = 10
+    with InterpreterPoolExecutor(1, serializer=serializer) as pool:
+        assert pool.submit(lambda n: n + ten, 1).result() == 11
+        assert [*pool.map(lambda n: n * ten, range(5), chunksize=2)] == [0, 10, 20, 30, 40]
+        assert pool.submit(lambda: lambda: ten).result()() == 10
+        assert pool.submit(same, [bytes(OUT)]).result() == [bytes(OUT)]
+    with InterpreterPoolExecutor(1) as pool:
+        assert pool.submit(lambda n, m=2: [n for _ in range(m)], 1).result() == [1, 1]
+        exc = pool.submit(lambda: ten).exception()
+        assert isinstance(exc, interpreters.NotShareableError)
+        assert serializer in str(exc)
+        assert isinstance(pool.submit(lambda: same).exception(), interpreters.NotShareableError)
+
+
+_SCRIPT = """
+    import sys
+    from fastpickle.concurrent import InterpreterPoolExecutor as Pool
+
+    class Point:
+        def __init__(self, x): self.x = x
+
+    def double(p): return Point(p.x * 2)
+
+    if __name__ == "__main__":
+        with Pool(1) as pool:
+            first = pool.submit(double, Point(4)).result()
+            print(type(first) is Point, first.x, [p.x for p in pool.map(double, map(Point, range(3)), chunksize=2)])
+"""
+
+
+def run(*args: str, path: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), str(path)])}
+    return subprocess.run(
+        [sys.executable, "-W", "error", *args], input=stdin, env=env, capture_output=True, text=True, timeout=60
+    )
+
+
+@needs_interpreters
+def test_main_of_a_script_and_of_a_module(tmp_path: Path) -> None:
+    """Functions and classes of `__main__` travel both ways."""
+    (tmp_path / "the_script.py").write_text(textwrap.dedent(_SCRIPT))
+    for args in ([str(tmp_path / "the_script.py")], ["-m", "the_script"]):
+        done = run(*args, path=tmp_path)
+        assert (done.stdout, done.stderr) == ("True 8 [0, 2, 4]\n", "")
+
+
+@needs_interpreters
+def test_main_of_a_session(tmp_path: Path) -> None:
+    """Without a file: functions that need nothing travel, the others' error says what helps."""
+    session = """
+    from fastpickle.concurrent import InterpreterPoolExecutor as Pool
+    def alone(x): return x + 1
+    def other(x): return alone(x)
+    class Point: pass
+    if __name__ == "__main__":
+        pool = Pool(1)
+        print(pool.submit(alone, 1).result())
+        print("cloudpickle" in str(pool.submit(other, 1).exception().__cause__))
+        print("cloudpickle" in str(pool.submit(repr, Point()).exception().__cause__))
+        pool.shutdown()
+        with Pool(1, serializer="cloudpickle") as pool:
+            print(pool.submit(other, 1).result())
+    """
+    for args in (["-c", textwrap.dedent(session)], ["-"]):
+        done = run(*args, path=tmp_path, stdin=textwrap.dedent(session))
+        assert (done.stdout.split(), done.stderr) == (["2", "True", "True", "2"], "")
+
+
+@needs_interpreters
+@pytest.mark.parametrize(
+    ("end", "out", "code"),
+    [
+        ("", "apple\n", 0),
+        ("pool.shutdown(wait=False)", "apple\n", 0),
+        ("del pool", "apple\n", 0),
+        ("sys.exit(3)", "apple\n", 3),
+        ("import atexit; atexit.register(late)", "apple\nlate\n", 0),
+        ("_thread.interrupt_main(); time.sleep(5)", "apple\n", -2),
+        ("with pool: os.kill(os.getpid(), signal.SIGINT); time.sleep(5)", "apple\n", -2),
+    ],
+)
+def test_end_of_a_script(tmp_path: Path, end: str, out: str, code: int) -> None:
+    """Without `shutdown`, or interrupted: the work that was sent is done, nothing hangs, nothing is warned of."""
+    script = f"""
+    import _thread, os, signal, sys, time
+    from fastpickle.concurrent import InterpreterPoolExecutor as Pool
+
+    def apple():
+        time.sleep(0.3)
+        print("apple", flush=True)
+
+    def late():
+        try:
+            pool.submit(int)
+        except RuntimeError as exc:
+            assert "after interpreter shutdown" in str(exc)
+            print("late", flush=True)
+
+    if __name__ == "__main__":
+        pool = Pool(2)
+        pool.submit(apple)
+        {end}
+    """
+    path = tmp_path / "ends.py"
+    path.write_text(textwrap.dedent(script))
+    done = run(str(path), path=tmp_path)
+    assert done.stdout == out
+    if code == 0:
+        assert done.stderr == ""
+    assert "remaining" not in done.stderr
+    assert done.returncode == code
