@@ -60,7 +60,9 @@ class ProcessPoolExecutor(concurrent.ProcessThreadPoolExecutor):
 
     @property
     def _broken(self) -> str | bool:
-        return self._pool.broken or False
+        # Stock learns of a failed initializer by the end of its process, when that has written its log; ours at once.
+        thread = self._pool._thread
+        return False if thread is None or thread.is_alive() else self._pool.broken or False
 
     @property
     def _executor_manager_thread(self) -> Thread | None:
