@@ -51,6 +51,28 @@ class Recorder:
             file.write(row + "\n")
 
 
+class UnitRecorder(Recorder):
+    """Record tests under their unit's name.
+
+    Args:
+        unit: the unit.
+        recorder: where the outcomes go.
+    """
+
+    def __init__(self, unit: str, recorder: Recorder) -> None:
+        self._unit = unit
+        self._recorder = recorder
+
+    def record(self, test: str, status: str, detail: str = "") -> None:
+        """Write the outcome of one test."""
+        self._recorder.record(test_id(self._unit, test), status, detail)
+
+
+def test_id(unit: str, test: str) -> str:
+    """Give a unittest's id in its suite: its class and name, which are the same in every Python, under its unit."""
+    return f"{unit}::{'.'.join(test.split('.')[-2:])}"
+
+
 def read(path: Path) -> dict[str, Outcome]:
     """Read what a Recorder wrote.
 

@@ -22,7 +22,7 @@ import unittest
 from pathlib import Path
 
 from compat._accelerate import put_in_place
-from compat._record import Recorder
+from compat._record import Recorder, UnitRecorder, test_id
 from compat.cpython.child import RecordingResult
 from compat.multiprocess.suite import GROUPS
 
@@ -65,8 +65,8 @@ def run(unit: str, mode: str, tests: frozenset[str], recorder: Recorder) -> int:
     suite = unittest.TestSuite()
     for cls in _classes(method, GROUPS[group]):
         cases = unittest.defaultTestLoader.loadTestsFromTestCase(cls)
-        suite.addTests(case for case in cases if not tests or _id(unit, case.id()) in tests)
-    suite.run(RecordingResult(_UnitRecorder(unit, recorder)))
+        suite.addTests(case for case in cases if not tests or test_id(unit, case.id()) in tests)
+    suite.run(RecordingResult(UnitRecorder(unit, recorder)))
     if mode == _CHILDREN and not tests and not mark.exists():
         print("no child was accelerated")
         return 3
@@ -114,25 +114,3 @@ def _classes(method: str, names: tuple[str, ...]) -> list[type[unittest.TestCase
     parts = ("processes", "manager", "misc") if hasattr(home, "__path__") else ()
     modules = [importlib.import_module(f"{home.__name__}.test_{part}") for part in parts] or [home]
     return [getattr(module, name) for name in names for module in modules if hasattr(module, name)]
-
-
-def _id(unit: str, test: str) -> str:
-    """Give a test's id in this suite: its class and name, which are the same in every Python, under its unit."""
-    return f"{unit}::{'.'.join(test.split('.')[-2:])}"
-
-
-class _UnitRecorder(Recorder):
-    """Record tests under their unit's name.
-
-    Args:
-        unit: the unit.
-        recorder: where the outcomes go.
-    """
-
-    def __init__(self, unit: str, recorder: Recorder) -> None:
-        self._unit = unit
-        self._recorder = recorder
-
-    def record(self, test: str, status: str, detail: str = "") -> None:
-        """Write the outcome of one test."""
-        self._recorder.record(_id(self._unit, test), status, detail)
