@@ -61,9 +61,9 @@ def nothing_left() -> Iterator[None]:
     """Fail if there is anything afterwards, and for long, that was not there before."""
     before = _look()
     yield
-    gc.collect()
     end = time.monotonic() + SECONDS
     while True:
+        gc.collect()  # PyPy closes files no sooner
         multiprocessing.active_children()  # joins those that have ended
         children, threads, files, interpreters = _look()
         left = (
