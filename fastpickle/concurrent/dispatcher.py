@@ -21,24 +21,24 @@ from __future__ import annotations
 import os
 import pickle
 import selectors
-import signal
 import threading
 import time
 import warnings
 import weakref
 from collections import deque
-from concurrent.futures import Future, InvalidStateError
-from concurrent.futures._base import PENDING, RUNNING
-from concurrent.futures.process import BrokenProcessPool, _RemoteTraceback
-from multiprocessing.process import BaseProcess
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from . import serializers
 from .errors import text_of
-from .records import ERROR, FAILED, READY, RESULT, RETURN, RETURNED, STOP, Outbox, Records, record, widen
-from .worker import Setup, run_worker
+from .exits import is_exiting, running
+from .futures import cancel_sent, set_outcome
+from .processes import Broken, WorkerProcess, death_of, end_all, start_worker
+from .records import ERROR, FAILED, READY, RESULT, RETURN, RETURNED, STOP, record
+from .worker import Setup
 
-__all__ = ["Dispatcher", "WorkerProcess"]
+__all__ = ["Dispatcher"]
 
 _LEAD = 0.005
 """Seconds of work that a worker has ahead: for as long other threads may hold the interpreter lock and delay us."""
@@ -51,57 +51,6 @@ _AT_ONCE = 1 << 16
 
 _STUCK = 0.02
 """Seconds without an answer after which a worker's tasks that are not begun are given to another one."""
-
-_GRACE = 2.0
-"""Seconds in which a worker of a broken pool may end by itself, or by SIGTERM, before it is killed."""
-
-_running: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
-_is_exiting = False
-
-
-class WorkerProcess:
-    """A worker as the pool knows it."""
-
-    def __init__(self, process: BaseProcess, tasks: Any, results: Any, budget: int | None) -> None:
-        self.process = process
-        self.pid = process.pid or 0
-        self.is_closed = False
-        self.outbox = Outbox(tasks.fileno())
-        self.records = Records(results.fileno())
-        self.futures: dict[int, Future[Any]] = {}
-        """The tasks that it has, by number."""
-        self.budget = budget
-        """Tasks that it may still get; None if there is no limit."""
-        self.is_ready = False
-        self.is_asked = False
-        """Whether it was asked for its tasks, and has not answered since."""
-        self.is_stopped = False
-        self.seconds: float | None = None
-        """Seconds that a task takes a thread, the last ones most."""
-        self.answered = 0.0
-        """When it last answered, or got a task while it had none."""
-        self.done = 0
-        self.most = 0
-        """The most tasks that it has had at a time."""
-        self.pipes = (tasks, results)
-        self.end, self._is_pidfd = _end_of(process)
-
-    def close(self) -> None:
-        """Close what the pool has open for it; the process has ended, or cannot be ended."""
-        self.is_closed = True
-        for pipe in self.pipes:
-            pipe.close()
-        try:
-            self.process.close()
-        except ValueError:  # it could not be ended
-            pass
-        if self._is_pidfd:
-            os.close(self.end)
-            self._is_pidfd = False
-
-
-class _Broken(Exception):
-    """Why a pool is broken; its cause becomes that of the futures' exceptions."""
 
 
 class Dispatcher:
@@ -175,7 +124,7 @@ class Dispatcher:
                 raise BrokenProcessPool(self.broken)
             if self._is_closing:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            if _is_exiting:
+            if is_exiting():
                 raise RuntimeError("cannot schedule new futures after interpreter shutdown")
             if len(self.workers) < self._max_processes:
                 self._start_some()
@@ -244,30 +193,11 @@ class Dispatcher:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
             self._thread.start()
-            _running.add(self)
+            running.add(self)
 
     def _start_worker(self) -> None:
-        context = self._context
-        pipes = (*context.Pipe(duplex=False), *context.Pipe(duplex=False))
-        task_reader, task_writer, result_reader, result_writer = pipes
-        try:
-            others: tuple[int, ...] = ()
-            if context.get_start_method() == "fork":
-                ours = [task_writer, result_reader, *(pipe for w in self.workers for pipe in w.pipes)]
-                others = (*self._wakes, *(pipe.fileno() for pipe in ours))
-            process = context.Process(target=run_worker, args=(self._setup, task_reader, result_writer, others))
-            process.start()
-        except BaseException:
-            for pipe in pipes:
-                pipe.close()
-            raise
-        task_reader.close()
-        result_writer.close()
-        os.set_blocking(task_writer.fileno(), False)
-        os.set_blocking(result_reader.fileno(), False)
-        widen(task_writer.fileno())
-        widen(result_reader.fileno())
-        worker = WorkerProcess(process, task_writer, result_reader, self._budget)
+        shared = (*self._wakes, *(pipe.fileno() for w in self.workers for pipe in w.pipes))
+        worker = start_worker(self._context, self._setup, self._budget, shared)
         self.workers.append(worker)
         self._new.append(worker)
 
@@ -277,7 +207,7 @@ class Dispatcher:
         try:
             self._loop()
             self._stop_all()
-        except _Broken as exc:
+        except Broken as exc:
             self._break(str(exc), exc.__cause__)
         except BaseException as exc:  # a defect of ours, or no memory: better a broken pool than futures without an end
             self._break(f"the pool's own thread failed: {type(exc).__name__}: {exc}", exc)
@@ -319,7 +249,7 @@ class Dispatcher:
                 while self._receive(worker):
                     pass  # it had sent that before it ended
                 if not worker.is_stopped:
-                    raise _death_of(worker)
+                    raise death_of(worker)
                 self._replace(worker)
 
     def _drain_wakes(self) -> None:
@@ -444,7 +374,7 @@ class Dispatcher:
             Whether there was something.
 
         Raises:
-            _Broken: it has closed its pipe without having been told to end, or an initializer has failed.
+            Broken: it has closed its pipe without having been told to end, or an initializer has failed.
         """
         try:
             records = worker.records.read()
@@ -454,7 +384,7 @@ class Dispatcher:
             records = None
         if records is None:
             if not worker.is_stopped:
-                raise _death_of(worker)
+                raise death_of(worker)
             if worker.pipes[1].fileno() in self._selector.get_map():
                 self._selector.unregister(worker.pipes[1])
             return False
@@ -473,13 +403,13 @@ class Dispatcher:
                     worker.budget += 1
                 future = worker.futures.pop(number)
                 if self._is_cancelling:
-                    _cancel(future)
+                    cancel_sent(future)
                 else:
                     self.pending.appendleft((future, payload[0], bytes(payload[1:])))
             elif kind == READY:
                 worker.is_ready = True
             elif kind == FAILED:
-                raise _Broken(payload.decode("utf-8", "replace"))
+                raise Broken(payload.decode("utf-8", "replace"))
         if worker.budget == 0 and not worker.futures:
             self._stop(worker)
         return True
@@ -492,18 +422,12 @@ class Dispatcher:
         except BaseException as exc:
             kind, outcome = ERROR, pickle.UnpicklingError(f"what the task {what} cannot be unpickled: {text_of(exc)}")
             outcome.__cause__ = exc
-        try:
-            if kind == RESULT:
-                future.set_result(outcome)
-            else:
-                future.set_exception(outcome)
-        except InvalidStateError:  # somebody else has ended it, as nobody should
-            pass
+        set_outcome(future, outcome, None if kind == RESULT else outcome)
 
     def _cancel_all(self) -> None:
         """Cancel what is pending, and ask the workers for what they have not begun; once."""
         while self.pending:
-            _cancel(self.pending.popleft()[0])
+            cancel_sent(self.pending.popleft()[0])
         for worker in self.workers:
             if worker.futures and not worker.is_asked:
                 self._ask(worker)
@@ -559,86 +483,12 @@ class Dispatcher:
         for future in waiting:
             error = BrokenProcessPool(why)
             error.__cause__ = cause
-            try:
-                future.set_exception(error)
-            except InvalidStateError:  # somebody has cancelled it
-                pass
+            set_outcome(future, None, error)
         del waiting
-        self._end_all(workers)
-
-    def _end_all(self, workers: list[WorkerProcess]) -> None:
-        """End processes whatever they do; nothing waits for one that cannot be ended."""
-        for worker in workers:
-            worker.pipes[0].close()  # one that has failed ends by itself, and so may the others
-        deadline = time.monotonic() + _GRACE
-        for signal_it in (lambda process: None, lambda process: process.terminate(), lambda process: process.kill()):
-            for worker in workers:
-                signal_it(worker.process)
-            for worker in workers:
-                worker.process.join(max(0.0, deadline - time.monotonic()))
-            deadline += _GRACE
-        for worker in workers:
-            worker.close()
-
-
-def _end_of(process: BaseProcess) -> tuple[int, bool]:
-    """Return a file descriptor that can be read from when a process has ended, and whether it is ours to close.
-
-    A sentinel is a pipe, which processes that the worker itself has forked keep open.
-    """
-    try:
-        return os.pidfd_open(process.pid or 0), True  # type: ignore[attr-defined,unused-ignore]  # Linux only
-    except (AttributeError, OSError):
-        return process.sentinel, False
-
-
-def _death_of(worker: WorkerProcess) -> _Broken:
-    """Say how a worker has ended that should not have; the cause is as `ProcessPoolExecutor`'s from 3.15 on."""
-    worker.process.join(1.0)
-    code = worker.process.exitcode
-    if code is None:
-        text = f"worker process {worker.pid} has closed its pipes"
-    else:
-        text = f"worker process {worker.pid} terminated abruptly with exit code {code}"
-        if -code in {*signal.Signals}:
-            text += f" ({signal.Signals(-code).name})"
-    broken = _Broken(text)
-    broken.__cause__ = _RemoteTraceback(f"\n{text}")  # type: ignore[arg-type]  # typeshed has a traceback there
-    return broken
-
-
-def _cancel(future: Future[Any]) -> None:
-    """Cancel a future, even if it counts as running because its task was sent to a worker, where it has not begun."""
-    with future._condition:
-        if future._state == RUNNING:
-            future._state = PENDING
-        if future.cancel():
-            future.set_running_or_notify_cancel()
+        end_all(workers)
 
 
 def _close_files(selector: selectors.BaseSelector, fds: tuple[int, ...]) -> None:
     selector.close()
     for fd in fds:
         os.close(fd)
-
-
-def _finish_all() -> None:
-    """Let all pools end their work, before the interpreter ends."""
-    global _is_exiting
-    _is_exiting = True
-    pools = [*_running]
-    for pool in pools:
-        pool.close()
-    for pool in pools:
-        pool.join()
-
-
-def _forget_all() -> None:
-    for pool in [*_running]:
-        pool.forget()
-    _running.clear()
-
-
-# Where concurrent.futures registers its pools too: before the interpreter waits for threads, which would be for ever.
-threading._register_atexit(_finish_all)  # type: ignore[attr-defined]  # private, and the only place for it
-os.register_at_fork(after_in_child=_forget_all)

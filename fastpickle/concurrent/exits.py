@@ -1,0 +1,48 @@
+"""Which pools run, so that the end of the interpreter waits for their work, and a forked child forgets them.
+
+    pool.begin ──► running ──► the interpreter ends: close() and join() of each
+                           └─► a fork: forget() of each, in the child
+
+Not for: what a pool does then.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+__all__ = ["is_exiting", "running"]
+
+running: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Pools whose threads run; each has `close()`, `join()` and `forget()`."""
+
+_is_exiting = False
+
+
+def is_exiting() -> bool:
+    """Tell whether the interpreter ends, and no pool takes a task any more."""
+    return _is_exiting
+
+
+def _finish_all() -> None:
+    global _is_exiting
+    _is_exiting = True
+    pools = [*running]
+    for pool in pools:
+        pool.close()
+    for pool in pools:
+        pool.join()
+
+
+def _forget_all() -> None:
+    for pool in [*running]:
+        pool.forget()
+    running.clear()
+
+
+# Where concurrent.futures registers its pools too: before the interpreter waits for threads, which would be for ever.
+threading._register_atexit(_finish_all)  # type: ignore[attr-defined]  # private, and the only place for it
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
