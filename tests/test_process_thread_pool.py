@@ -605,6 +605,7 @@ class TestBroken:
         _wait_until(lambda: not any(_is_alive(pid) for pid in pids))
 
     @pytest.mark.soak
+    @pytest.mark.timeout(1800)
     def test_chaos(self) -> None:
         """A thousand kills at random moments, with load: every future ends, and nothing is left."""
         _chaos(int(os.environ.get("CHAOS_KILLS", "1000")))
