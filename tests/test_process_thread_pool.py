@@ -192,6 +192,28 @@ class TestResults:
             executor.submit(tasks.same, 1).result(SECONDS)
             assert executor.stats().processes == 1
 
+    def test_process_that_starts_late(self, tmp_path: Path, monkeypatch: Any) -> None:
+        """A process that is started while the only other one is busy is heard of when it is ready."""
+        start = dispatcher.Dispatcher._start_worker
+        sent = threading.Event()
+        send = dispatcher.Dispatcher._send
+
+        def start_slowly(pool: Any) -> None:
+            if pool.workers:
+                sent.wait(SECONDS)  # the other one is busy, and the pool's thread is about to wait
+                time.sleep(0.1)
+            start(pool)
+
+        monkeypatch.setattr(dispatcher.Dispatcher, "_start_worker", start_slowly)
+        monkeypatch.setattr(dispatcher.Dispatcher, "_send", lambda *args: (send(*args), sent.set()))
+        mark = str(tmp_path / "mark")
+        with pool("spawn", 2, 1) as executor:
+            executor.submit(tasks.same, 1).result(SECONDS)
+            sent.clear()
+            waiting = executor.submit(tasks.wait_for, mark, 5)
+            executor.submit(tasks.touch, mark)
+            assert waiting.result(SECONDS) == "there"
+
     def test_shared_objects_are_not_shared_by_tasks(self) -> None:
         """Each task has a copy of its own of what it gets, as in any process pool."""
         shared: list[int] = []

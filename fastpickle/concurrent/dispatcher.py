@@ -190,6 +190,7 @@ class Dispatcher:
                 self._start_worker()
         elif len(self.workers) <= len(self.pending) + sum(len(w.futures) for w in [*self.workers]):
             self._start_worker()
+            self._wake()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
             self._thread.start()
@@ -218,13 +219,11 @@ class Dispatcher:
     def _loop(self) -> None:
         """Send and receive until the pool is closed and all is done."""
         while True:
-            with self._lock:
-                self._register_new()
-                cancel = self._is_cancelling
-            if cancel:
+            if self._is_cancelling:
                 self._cancel_all()
             timeout = self._send_tasks()
             with self._lock:
+                self._register_new()  # just before we wait: who starts another one after this wakes us
                 if self.pending:
                     self._is_waiting = False  # who has no room for these has none for others
                     if any(self._room(w, False) for w in self.workers):  # they came since

@@ -61,10 +61,6 @@ class WorkerProcess:
         self.is_closed = True
         for pipe in self.pipes:
             pipe.close()
-        try:
-            self.process.close()
-        except ValueError:  # it could not be ended
-            pass
         if self._is_pidfd:
             os.close(self.end)
             self._is_pidfd = False
