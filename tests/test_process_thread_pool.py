@@ -554,6 +554,18 @@ class TestBroken:
         assert time.monotonic() - began < 6
         executor.shutdown()
 
+    def test_all_futures_end(self) -> None:
+        """Also one that was cancelled before, and those after one whose callback exits."""
+        executor = pool("fork", 1, 1)
+        running = executor.submit(tasks.sleep, 60)
+        futures = [executor.submit(tasks.same, i) for i in range(4)]
+        _wait_until(running.running)
+        assert futures[0].cancel()
+        futures[1].add_done_callback(lambda _: sys.exit(3))
+        os.kill(executor._pool.workers[0].pid, signal.SIGKILL)
+        assert not wait([running, *futures], 5).not_done
+        executor.shutdown()
+
     @pytest.mark.parametrize("which", ["initializer", "thread_initializer"])
     @pytest.mark.parametrize(
         ("fn", "args", "message"),
@@ -715,6 +727,23 @@ class TestEnd:
             assert not first.cancel()
             assert rest[3].cancel()
             assert [f.result(SECONDS) for f in rest if f is not rest[3]] == [0, 1, 2, 4]
+
+    def test_callback_of_a_cancelled_one(self) -> None:
+        """It may have another thread look at the future."""
+        seen = []
+
+        def look(future: concurrent.futures.Future[Any]) -> None:
+            thread = threading.Thread(target=lambda: seen.append(future.done()))
+            thread.start()
+            thread.join(2)
+            seen.append(not thread.is_alive())
+
+        with pool("fork", 1, 1) as executor:
+            running = executor.submit(tasks.sleep, 0.2)
+            executor.submit(tasks.same, 1).add_done_callback(look)
+            _wait_until(running.running)
+            executor.shutdown(cancel_futures=True)
+        assert seen == [True, True]
 
     def test_dropped(self) -> None:
         """An executor that nobody has any more ends its work, and itself."""

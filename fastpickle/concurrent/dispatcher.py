@@ -28,7 +28,7 @@ import warnings
 import weakref
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from concurrent.futures._base import PENDING, RUNNING
+from concurrent.futures._base import CANCELLED, LOGGER, PENDING, RUNNING
 from concurrent.futures.process import BrokenProcessPool, _RemoteTraceback
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -561,8 +561,10 @@ class Dispatcher:
             error.__cause__ = cause
             try:
                 future.set_exception(error)
-            except InvalidStateError:  # somebody has cancelled it
-                pass
+            except InvalidStateError:  # somebody has cancelled it, and others may wait for it
+                _cancel(future)
+            except BaseException:  # a callback's: the others are to end all the same
+                LOGGER.exception("exception calling callback for %r", future)
         del waiting
         self._end_all(workers)
 
@@ -612,7 +614,10 @@ def _cancel(future: Future[Any]) -> None:
     with future._condition:
         if future._state == RUNNING:
             future._state = PENDING
-        if future.cancel():
+    try:
+        future.cancel()  # without the lock: callbacks may have other threads look at the future
+    finally:
+        if future._state == CANCELLED:
             future.set_running_or_notify_cancel()
 
 
