@@ -859,6 +859,69 @@ class TestEnd:
             os.close(reader)
             assert executor.submit(tasks.same, 2).result(SECONDS) == 2
 
+    def test_in_a_task(self) -> None:
+        """A forked worker has the pool that it is of as an object only: an error there too."""
+        code = """
+            import multiprocessing
+            from fastpickle.concurrent import ProcessThreadPoolExecutor
+            def submit():
+                return executor.submit(int).result()
+            executor = ProcessThreadPoolExecutor(2, 2, mp_context=multiprocessing.get_context("fork"))
+            print(executor.submit(submit).exception(10))
+            executor.kill_workers()
+        """
+        assert "forked from" in _script(code).stdout
+
+    def test_first_task_at_exit(self) -> None:
+        """A thread submits a first task while the interpreter begins to end: it is done, or refused."""
+        code = """
+            import multiprocessing, os, threading, time
+            from fastpickle.concurrent import ProcessThreadPoolExecutor
+            fork = os.fork
+            def slow_fork():
+                time.sleep(0.2)
+                return fork()
+            os.fork = slow_fork
+            executor = ProcessThreadPoolExecutor(2, 2, mp_context=multiprocessing.get_context("fork"))
+            threading.Thread(target=lambda: print(executor.submit(int, "5").result())).start()
+            time.sleep(0.1)
+        """
+        result = _script(code)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "5\n", "")
+
+    def test_cannot_start(self, monkeypatch: Any) -> None:
+        """No more processes, or threads, can be had at first: an error, nothing is left, and later all is well."""
+        context = multiprocessing.get_context("fork")
+        process, start, started = context.Process, threading.Thread.start, []
+
+        def second_fails(**settings: Any) -> Any:
+            started.append(1)
+            if len(started) == 2:
+                raise BlockingIOError("no more processes")
+            return process(**settings)
+
+        parent = os.getpid()
+
+        def fails(thread: threading.Thread) -> None:
+            if os.getpid() == parent:
+                raise RuntimeError("no more threads")
+            start(thread)
+
+        for is_used_later in (True, False):
+            executor = pool("fork", 2, 1)
+            started.clear()
+            monkeypatch.setattr(context, "Process", second_fails)
+            with pytest.raises(BlockingIOError):
+                executor.submit(tasks.same, 1)
+            monkeypatch.setattr(context, "Process", process)
+            monkeypatch.setattr(threading.Thread, "start", fails)
+            with pytest.raises(RuntimeError):
+                executor.submit(tasks.same, 1)
+            monkeypatch.setattr(threading.Thread, "start", start)
+            if is_used_later:
+                assert executor.submit(tasks.same, 2).result(SECONDS) == 2
+            executor.shutdown()
+
 
 def _script(code: str) -> subprocess.CompletedProcess[str]:
     """Run a script from a file, as a user would."""

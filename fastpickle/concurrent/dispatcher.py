@@ -56,6 +56,7 @@ _GRACE = 2.0
 """Seconds in which a worker of a broken pool may end by itself, or by SIGTERM, before it is killed."""
 
 _running: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
+_running_lock = threading.RLock()
 _is_exiting = False
 
 
@@ -177,7 +178,7 @@ class Dispatcher:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             if _is_exiting:
                 raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-            if len(self.workers) < self._max_processes:
+            if self._thread is None or len(self.workers) < self._max_processes:
                 self._start_some()
             self.pending.append((future, kind, call))
             if self._is_waiting:
@@ -197,6 +198,8 @@ class Dispatcher:
             if self._thread is not None:
                 self._wake()
             elif self.broken is None:
+                workers, self.workers = self.workers, []
+                self._end_all(workers)  # there are some where not all, or the thread, could be started
                 self._close_files()
 
     def join(self) -> None:
@@ -235,6 +238,11 @@ class Dispatcher:
 
     def _start_some(self) -> None:
         """Start the processes that are wanted now, and the thread."""
+        if self._thread is None:
+            with _running_lock:
+                _running.add(self)  # before anything is forked, so that the child forgets the pool
+            if _is_exiting:  # after that: _finish_all() may have looked for pools before
+                raise RuntimeError("cannot schedule new futures after interpreter shutdown")
         if self._context.get_start_method() == "fork":
             # All at once, while our own thread does not run yet: a fork takes only the thread that forks along.
             while self._thread is None and len(self.workers) < self._max_processes:
@@ -242,9 +250,9 @@ class Dispatcher:
         elif len(self.workers) <= len(self.pending) + sum(len(w.futures) for w in [*self.workers]):
             self._start_worker()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
-            self._thread.start()
-            _running.add(self)
+            thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
+            thread.start()
+            self._thread = thread
 
     def _start_worker(self) -> None:
         context = self._context
@@ -631,7 +639,8 @@ def _finish_all() -> None:
     """Let all pools end their work, before the interpreter ends."""
     global _is_exiting
     _is_exiting = True
-    pools = [*_running]
+    with _running_lock:
+        pools = [*_running]
     for pool in pools:
         pool.close()
     for pool in pools:
@@ -639,6 +648,8 @@ def _finish_all() -> None:
 
 
 def _forget_all() -> None:
+    global _running_lock
+    _running_lock = threading.RLock()
     for pool in [*_running]:
         pool.forget()
     _running.clear()
