@@ -859,6 +859,38 @@ class TestEnd:
             os.close(reader)
             assert executor.submit(tasks.same, 2).result(SECONDS) == 2
 
+    def test_forked_before_use(self) -> None:
+        """Processes that were forked before the pool was used have one each, and do not disturb each other."""
+        executor = pool("fork", 1, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                for i in range(300):
+                    assert executor.submit(tasks.same, i).result(5) == i
+                executor.shutdown()
+                status = 0
+            finally:
+                os._exit(status)
+        assert executor.submit(tasks.same, 0).result(SECONDS) == 0
+        executor.shutdown()  # in the middle of the other's work
+        assert os.waitpid(pid, 0)[1] == 0
+
+    def test_closed_twice(self) -> None:
+        """What is called after the end writes nothing into files that were opened since."""
+        executor = pool("fork", 1, 1)
+        executor.submit(tasks.same, 1).result(SECONDS)
+        executor.shutdown()
+        files = [tempfile.TemporaryFile() for _ in range(50)]  # noqa: SIM115 - they are closed below
+        executor.shutdown()
+        del executor
+        gc.collect()
+        assert [os.fstat(file.fileno()).st_size for file in files] == [0] * len(files)
+        for file in files:
+            file.close()
+
     def test_in_a_task(self) -> None:
         """A forked worker has the pool that it is of as an object only: an error there too."""
         code = """

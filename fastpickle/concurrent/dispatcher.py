@@ -146,13 +146,9 @@ class Dispatcher:
         self._thread: threading.Thread | None = None
         self._new: list[WorkerProcess] = []
         """Workers that the selector does not know yet."""
-        self._selector = selectors.DefaultSelector()
-        self._wakes = os.pipe()
-        for fd in self._wakes:
-            os.set_blocking(fd, False)
-        self._selector.register(self._wakes[0], selectors.EVENT_READ)
-        self._close_files = weakref.finalize(self, _close_files, self._selector, self._wakes)
-        self._close_files.atexit = False
+        self._selector: selectors.BaseSelector
+        self._wakes: tuple[int, int]
+        self._close_files: weakref.finalize[..., Any] | None = None
 
     # What the callers' threads do.
 
@@ -197,7 +193,7 @@ class Dispatcher:
             self._is_cancelling = self._is_cancelling or cancel
             if self._thread is not None:
                 self._wake()
-            elif self.broken is None:
+            elif self.broken is None and self._close_files is not None:
                 workers, self.workers = self.workers, []
                 self._end_all(workers)  # there are some where not all, or the thread, could be started
                 self._close_files()
@@ -229,11 +225,12 @@ class Dispatcher:
                         pass
 
     def _wake(self) -> None:
+        """Have the thread look; the lock is held, so that its pipe is not closed meanwhile."""
+        if self._close_files is None or not self._close_files.alive:
+            return  # the thread has ended: the number of its pipe may be that of another file
         try:
             os.write(self._wakes[1], b"\0")
         except BlockingIOError:  # it is full of wishes to wake
-            pass
-        except OSError:  # the thread has just ended
             pass
 
     def _start_some(self) -> None:
@@ -243,6 +240,8 @@ class Dispatcher:
                 _running.add(self)  # before anything is forked, so that the child forgets the pool
             if _is_exiting:  # after that: _finish_all() may have looked for pools before
                 raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+            if self._close_files is None:
+                self._open_files()
         if self._context.get_start_method() == "fork":
             # All at once, while our own thread does not run yet: a fork takes only the thread that forks along.
             while self._thread is None and len(self.workers) < self._max_processes:
@@ -253,6 +252,16 @@ class Dispatcher:
             thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
             thread.start()
             self._thread = thread
+
+    def _open_files(self) -> None:
+        """Make the selector and its pipe: not before they are needed, as processes forked until then would share them."""
+        self._selector = selectors.DefaultSelector()
+        self._wakes = os.pipe()
+        for fd in self._wakes:
+            os.set_blocking(fd, False)
+        self._selector.register(self._wakes[0], selectors.EVENT_READ)
+        self._close_files = weakref.finalize(self, _close_files, self._selector, self._wakes)
+        self._close_files.atexit = False
 
     def _start_worker(self) -> None:
         context = self._context
@@ -291,7 +300,8 @@ class Dispatcher:
             self._break(f"the pool's own thread failed: {type(exc).__name__}: {exc}", exc)
         finally:
             with self._lock:
-                self._close_files()
+                if self._close_files is not None:  # as it is
+                    self._close_files()
 
     def _loop(self) -> None:
         """Send and receive until the pool is closed and all is done."""
