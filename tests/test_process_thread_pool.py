@@ -576,6 +576,19 @@ class TestBroken:
         assert time.monotonic() - began < 6
         executor.shutdown()
 
+    def test_all_futures_end(self, caplog: Any) -> None:
+        """Also one that was cancelled before, and those after one whose callback exits."""
+        executor = pool("fork", 1, 1)
+        running = executor.submit(tasks.sleep, 60)
+        futures = [executor.submit(tasks.same, i) for i in range(4)]
+        _wait_until(running.running)
+        assert futures[0].cancel()
+        futures[1].add_done_callback(lambda _: sys.exit(3))
+        os.kill(executor._pool.workers[0].pid, signal.SIGKILL)
+        assert not wait([running, *futures], 5).not_done
+        executor.shutdown()
+        caplog.clear()  # what is said of the callback has a traceback, and that has the pool
+
     @pytest.mark.parametrize("which", ["initializer", "thread_initializer"])
     @pytest.mark.parametrize(
         ("fn", "args", "message"),
@@ -739,6 +752,23 @@ class TestEnd:
             assert rest[3].cancel()
             assert [f.result(SECONDS) for f in rest if f is not rest[3]] == [0, 1, 2, 4]
 
+    def test_callback_of_a_cancelled_one(self) -> None:
+        """It may have another thread look at the future."""
+        seen = []
+
+        def look(future: concurrent.futures.Future[Any]) -> None:
+            thread = threading.Thread(target=lambda: seen.append(future.done()))
+            thread.start()
+            thread.join(2)
+            seen.append(not thread.is_alive())
+
+        with pool("fork", 1, 1) as executor:
+            running = executor.submit(tasks.sleep, 0.2)
+            executor.submit(tasks.same, 1).add_done_callback(look)
+            _wait_until(running.running)
+            executor.shutdown(cancel_futures=True)
+        assert seen == [True, True]
+
     def test_dropped(self) -> None:
         """An executor that nobody has any more ends its work, and itself."""
         executor = pool("fork")
@@ -852,6 +882,101 @@ class TestEnd:
             assert b"forked from" in os.read(reader, 1000)
             os.close(reader)
             assert executor.submit(tasks.same, 2).result(SECONDS) == 2
+
+    def test_forked_before_use(self) -> None:
+        """Processes that were forked before the pool was used have one each, and do not disturb each other."""
+        executor = pool("fork", 1, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                for i in range(300):
+                    assert executor.submit(tasks.same, i).result(5) == i
+                executor.shutdown()
+                status = 0
+            finally:
+                os._exit(status)
+        assert executor.submit(tasks.same, 0).result(SECONDS) == 0
+        executor.shutdown()  # in the middle of the other's work
+        assert os.waitpid(pid, 0)[1] == 0
+
+    def test_closed_twice(self) -> None:
+        """What is called after the end writes nothing into files that were opened since."""
+        executor = pool("fork", 1, 1)
+        executor.submit(tasks.same, 1).result(SECONDS)
+        executor.shutdown()
+        files = [tempfile.TemporaryFile() for _ in range(50)]
+        executor.shutdown()
+        del executor
+        gc.collect()
+        assert [os.fstat(file.fileno()).st_size for file in files] == [0] * len(files)
+        for file in files:
+            file.close()
+
+    def test_in_a_task(self) -> None:
+        """A forked worker has the pool that it is of as an object only: an error there too."""
+        code = """
+            import multiprocessing
+            from fastpickle.concurrent import ProcessThreadPoolExecutor
+            def submit():
+                return executor.submit(int).result()
+            executor = ProcessThreadPoolExecutor(2, 2, mp_context=multiprocessing.get_context("fork"))
+            print(executor.submit(submit).exception(10))
+            executor.kill_workers()
+        """
+        assert "forked from" in _script(code).stdout
+
+    def test_first_task_at_exit(self) -> None:
+        """A thread submits a first task while the interpreter begins to end: it is done, or refused."""
+        code = """
+            import multiprocessing, os, threading, time
+            from fastpickle.concurrent import ProcessThreadPoolExecutor
+            fork = os.fork
+            def slow_fork():
+                time.sleep(0.2)
+                return fork()
+            os.fork = slow_fork
+            executor = ProcessThreadPoolExecutor(2, 2, mp_context=multiprocessing.get_context("fork"))
+            threading.Thread(target=lambda: print(executor.submit(int, "5").result())).start()
+            time.sleep(0.1)
+        """
+        result = _script(code)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "5\n", "")
+
+    def test_cannot_start(self, monkeypatch: Any) -> None:
+        """No more processes, or threads, can be had at first: an error, nothing is left, and later all is well."""
+        context = multiprocessing.get_context("fork")
+        process, start, started = context.Process, threading.Thread.start, []
+
+        def second_fails(**settings: Any) -> Any:
+            started.append(1)
+            if len(started) == 2:
+                raise BlockingIOError("no more processes")
+            return process(**settings)
+
+        parent = os.getpid()
+
+        def fails(thread: threading.Thread) -> None:
+            if os.getpid() == parent:
+                raise RuntimeError("no more threads")
+            start(thread)
+
+        for is_used_later in (True, False):
+            executor = pool("fork", 2, 1)
+            started.clear()
+            monkeypatch.setattr(context, "Process", second_fails)
+            with pytest.raises(BlockingIOError):
+                executor.submit(tasks.same, 1)
+            monkeypatch.setattr(context, "Process", process)
+            monkeypatch.setattr(threading.Thread, "start", fails)
+            with pytest.raises(RuntimeError):
+                executor.submit(tasks.same, 1)
+            monkeypatch.setattr(threading.Thread, "start", start)
+            if is_used_later:
+                assert executor.submit(tasks.same, 2).result(SECONDS) == 2
+            executor.shutdown()
 
 
 def _script(code: str) -> subprocess.CompletedProcess[str]:

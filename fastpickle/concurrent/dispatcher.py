@@ -32,7 +32,7 @@ from typing import Any
 
 from . import serializers
 from .errors import text_of
-from .exits import is_exiting, running
+from .exits import is_exiting, note_running
 from .futures import cancel_sent, set_outcome
 from .processes import Broken, WorkerProcess, death_of, end_all, start_worker
 from .records import ERROR, FAILED, READY, RESULT, RETURN, RETURNED, STOP, record
@@ -94,13 +94,9 @@ class Dispatcher:
         self._thread: threading.Thread | None = None
         self._new: list[WorkerProcess] = []
         """Workers that the selector does not know yet."""
-        self._selector = selectors.DefaultSelector()
-        self._wakes = os.pipe()
-        for fd in self._wakes:
-            os.set_blocking(fd, False)
-        self._selector.register(self._wakes[0], selectors.EVENT_READ)
-        self._close_files = weakref.finalize(self, _close_files, self._selector, self._wakes)
-        self._close_files.atexit = False
+        self._selector: selectors.BaseSelector
+        self._wakes: tuple[int, int]
+        self._close_files: weakref.finalize[..., Any] | None = None
 
     # What the callers' threads do.
 
@@ -126,7 +122,7 @@ class Dispatcher:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             if is_exiting():
                 raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-            if len(self.workers) < self._max_processes:
+            if self._thread is None or len(self.workers) < self._max_processes:
                 self._start_some()
             self.pending.append((future, kind, call))
             if self._is_waiting:
@@ -145,7 +141,9 @@ class Dispatcher:
             self._is_cancelling = self._is_cancelling or cancel
             if self._thread is not None:
                 self._wake()
-            elif self.broken is None:
+            elif self.broken is None and self._close_files is not None:
+                workers, self.workers = self.workers, []
+                end_all(workers)  # there are some where not all, or the thread, could be started
                 self._close_files()
 
     def join(self) -> None:
@@ -168,22 +166,25 @@ class Dispatcher:
         """
         with self._lock:
             for worker in self.workers:
-                if not worker.is_closed and worker.process.is_alive():
-                    try:
-                        os.kill(worker.pid, signum)
-                    except ProcessLookupError:
-                        pass
+                worker.send_signal(signum)
 
     def _wake(self) -> None:
+        """Have the thread look; the lock is held, so that its pipe is not closed meanwhile."""
+        if self._close_files is None or not self._close_files.alive:
+            return  # the thread has ended: the number of its pipe may be that of another file
         try:
             os.write(self._wakes[1], b"\0")
         except BlockingIOError:  # it is full of wishes to wake
             pass
-        except OSError:  # the thread has just ended
-            pass
 
     def _start_some(self) -> None:
         """Start the processes that are wanted now, and the thread."""
+        if self._thread is None:
+            note_running(self)  # before anything is forked, so that the child forgets the pool
+            if is_exiting():  # after that: the pools may have been looked for before
+                raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+            if self._close_files is None:
+                self._open_files()
         if self._context.get_start_method() == "fork":
             # All at once, while our own thread does not run yet: a fork takes only the thread that forks along.
             while self._thread is None and len(self.workers) < self._max_processes:
@@ -192,9 +193,19 @@ class Dispatcher:
             self._start_worker()
             self._wake()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
-            self._thread.start()
-            running.add(self)
+            thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
+            thread.start()
+            self._thread = thread
+
+    def _open_files(self) -> None:
+        """Make the selector and its pipe; not sooner, as a process that is forked before would share them."""
+        self._selector = selectors.DefaultSelector()
+        self._wakes = os.pipe()
+        for fd in self._wakes:
+            os.set_blocking(fd, False)
+        self._selector.register(self._wakes[0], selectors.EVENT_READ)
+        self._close_files = weakref.finalize(self, _close_files, self._selector, self._wakes)
+        self._close_files.atexit = False
 
     def _start_worker(self) -> None:
         shared = (*self._wakes, *(pipe.fileno() for w in self.workers for pipe in w.pipes))
@@ -214,7 +225,8 @@ class Dispatcher:
             self._break(f"the pool's own thread failed: {type(exc).__name__}: {exc}", exc)
         finally:
             with self._lock:
-                self._close_files()
+                if self._close_files is not None:  # as it is
+                    self._close_files()
 
     def _loop(self) -> None:
         """Send and receive until the pool is closed and all is done."""
@@ -440,7 +452,8 @@ class Dispatcher:
 
     def _replace(self, worker: WorkerProcess) -> None:
         """Put a new process in the place of one that has had all its tasks."""
-        self._unregister(worker)
+        for file in {worker.pipes[0].fileno(), worker.pipes[1].fileno(), worker.end} & {*self._selector.get_map()}:
+            self._selector.unregister(file)
         worker.process.join()
         worker.close()
         with self._lock:
@@ -451,13 +464,6 @@ class Dispatcher:
                 # A fork beside running threads, which CPython warns of; what the worker does first takes no lock.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._start_worker()
-
-    def _unregister(self, worker: WorkerProcess) -> None:
-        for file in (*worker.pipes, worker.end):
-            try:
-                self._selector.unregister(file)
-            except (KeyError, ValueError):
-                pass
 
     def _stop_all(self) -> None:
         """End the processes as they should, and wait for that."""

@@ -1,7 +1,7 @@
 """Which pools run, so that the end of the interpreter waits for their work, and a forked child forgets them.
 
-    pool.begin ──► running ──► the interpreter ends: close() and join() of each
-                           └─► a fork: forget() of each, in the child
+    note_running(pool) ──► the interpreter ends: close() and join() of each
+                       └─► a fork: forget() of each, in the child
 
 Not for: what a pool does then.
 """
@@ -13,12 +13,21 @@ import threading
 import weakref
 from typing import Any
 
-__all__ = ["is_exiting", "running"]
+__all__ = ["is_exiting", "note_running"]
 
-running: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Pools whose threads run; each has `close()`, `join()` and `forget()`."""
-
+_running: weakref.WeakSet[Any] = weakref.WeakSet()
+_lock = threading.RLock()
 _is_exiting = False
+
+
+def note_running(pool: Any) -> None:
+    """Take note of a pool whose thread is about to run.
+
+    Args:
+        pool: it has `close()`, `join()` and `forget()`.
+    """
+    with _lock:
+        _running.add(pool)
 
 
 def is_exiting() -> bool:
@@ -29,7 +38,8 @@ def is_exiting() -> bool:
 def _finish_all() -> None:
     global _is_exiting
     _is_exiting = True
-    pools = [*running]
+    with _lock:
+        pools = [*_running]
     for pool in pools:
         pool.close()
     for pool in pools:
@@ -37,9 +47,11 @@ def _finish_all() -> None:
 
 
 def _forget_all() -> None:
-    for pool in [*running]:
+    global _lock
+    _lock = threading.RLock()
+    for pool in [*_running]:
         pool.forget()
-    running.clear()
+    _running.clear()
 
 
 # Where concurrent.futures registers its pools too: before the interpreter waits for threads, which would be for ever.

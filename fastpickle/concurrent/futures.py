@@ -8,7 +8,7 @@ Not for: waiting for futures, which is `concurrent.futures`'.
 from __future__ import annotations
 
 from concurrent.futures import Future, InvalidStateError
-from concurrent.futures._base import PENDING, RUNNING
+from concurrent.futures._base import CANCELLED, LOGGER, PENDING, RUNNING
 from typing import Any
 
 __all__ = ["cancel_sent", "set_outcome"]
@@ -28,7 +28,9 @@ def set_outcome(future: Future[Any], result: Any, error: BaseException | None = 
         else:
             future.set_exception(error)
     except InvalidStateError:
-        pass
+        cancel_sent(future)  # if it was cancelled, others may wait for being told
+    except BaseException:  # a callback's: other futures are to end all the same
+        LOGGER.exception("exception calling callback for %r", future)
 
 
 def cancel_sent(future: Future[Any]) -> None:
@@ -40,5 +42,8 @@ def cancel_sent(future: Future[Any]) -> None:
     with future._condition:
         if future._state == RUNNING:
             future._state = PENDING
-    if future.cancel():
-        future.set_running_or_notify_cancel()
+    try:
+        future.cancel()  # without the lock: callbacks may have other threads look at the future
+    finally:
+        if future._state == CANCELLED:
+            future.set_running_or_notify_cancel()

@@ -56,6 +56,18 @@ class WorkerProcess:
         self.pipes = (tasks, results)
         self.end, self._is_pidfd = _end_of(process)
 
+    def send_signal(self, signum: int) -> None:
+        """Send it a signal, if it has not ended.
+
+        Args:
+            signum: the signal's number.
+        """
+        if not self.is_closed and self.process.is_alive():
+            try:
+                os.kill(self.pid, signum)
+            except ProcessLookupError:
+                pass
+
     def close(self) -> None:
         """Close what the pool has open for it; the process has ended, or cannot be ended."""
         self.is_closed = True
