@@ -551,8 +551,8 @@ class TestBroken:
         executor = pool("fork", 1, 1)
         began = time.monotonic()
         assert isinstance(outcome(executor.submit(tasks.fork_and_die, 8)), BrokenProcessPool)
-        assert time.monotonic() - began < 6
         executor.shutdown()
+        assert time.monotonic() - began < 0.9
 
     def test_all_futures_end(self) -> None:
         """Also one that was cancelled before, and those after one whose callback exits."""
@@ -745,6 +745,23 @@ class TestEnd:
             executor.shutdown(cancel_futures=True)
         assert seen == [True, True]
 
+    def test_replaced_while_closing(self, tmp_path: Path, monkeypatch: Any) -> None:
+        """A worker that has had its tasks is replaced if another one may give tasks back that it waits for."""
+        mark = str(tmp_path / "mark")
+        monkeypatch.setattr(dispatcher, "_STUCK", 0.3)
+        executor = pool("fork", 2, 1, max_tasks_per_child=1000)
+        [*executor.map(tasks.same, range(300))]  # the workers get tasks ahead
+        for worker in executor._pool.workers:
+            worker.budget = 2
+        with executor._pool._lock:  # one worker gets the first and the third, the other one the others
+            futures = [
+                executor.submit(fn, *args)
+                for fn, args in [(tasks.wait_for, (mark, 5)), (tasks.pid, ()), (tasks.touch, (mark,)), (tasks.pid, ())]
+            ]
+            executor.shutdown(wait=False)
+        assert [outcome(future) for future in futures] == [None] * 4
+        executor.shutdown()
+
     def test_dropped(self) -> None:
         """An executor that nobody has any more ends its work, and itself."""
         executor = pool("fork")
@@ -883,7 +900,7 @@ class TestEnd:
         executor = pool("fork", 1, 1)
         executor.submit(tasks.same, 1).result(SECONDS)
         executor.shutdown()
-        files = [tempfile.TemporaryFile() for _ in range(50)]  # noqa: SIM115 - they are closed below
+        files = [tempfile.TemporaryFile() for _ in range(50)]
         executor.shutdown()
         del executor
         gc.collect()

@@ -30,6 +30,7 @@ from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures._base import CANCELLED, LOGGER, PENDING, RUNNING
 from concurrent.futures.process import BrokenProcessPool, _RemoteTraceback
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -177,7 +178,7 @@ class Dispatcher:
             if self._thread is None or len(self.workers) < self._max_processes:
                 self._start_some()
             self.pending.append((future, kind, call))
-            if self._is_waiting:
+            if self._is_waiting or self._new:
                 self._is_waiting = False
                 self._wake()
         return future
@@ -254,7 +255,7 @@ class Dispatcher:
             self._thread = thread
 
     def _open_files(self) -> None:
-        """Make the selector and its pipe: not before they are needed, as processes forked until then would share them."""
+        """Make the selector and its pipe, not before they are needed: processes forked until then would share them."""
         self._selector = selectors.DefaultSelector()
         self._wakes = os.pipe()
         for fd in self._wakes:
@@ -540,8 +541,12 @@ class Dispatcher:
         worker.close()
         with self._lock:
             self.workers.remove(worker)
-            if self._is_closing and not self.pending:
-                return
+            if (
+                self._is_closing
+                and not self.pending
+                and not any(len(w.futures) > self.max_threads for w in self.workers)
+            ):
+                return  # nobody has tasks that may come back
             with warnings.catch_warnings():
                 # A fork beside running threads, which CPython warns of; what the worker does first takes no lock.
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -595,7 +600,7 @@ class Dispatcher:
             for worker in workers:
                 signal_it(worker.process)
             for worker in workers:
-                worker.process.join(max(0.0, deadline - time.monotonic()))
+                connection.wait([worker.end], max(0.0, deadline - time.monotonic()))
             deadline += _GRACE
         for worker in workers:
             worker.close()
@@ -614,7 +619,8 @@ def _end_of(process: BaseProcess) -> tuple[int, bool]:
 
 def _death_of(worker: WorkerProcess) -> _Broken:
     """Say how a worker has ended that should not have; the cause is as `ProcessPoolExecutor`'s from 3.15 on."""
-    worker.process.join(1.0)
+    if worker.process.exitcode is None:  # or else: processes that it has forked may keep join() waiting
+        worker.process.join(1.0)
     code = worker.process.exitcode
     if code is None:
         text = f"worker process {worker.pid} has closed its pipes"
