@@ -759,6 +759,7 @@ class TestEnd:
                 for fn, args in [(tasks.wait_for, (mark, 5)), (tasks.pid, ()), (tasks.touch, (mark,)), (tasks.pid, ())]
             ]
             executor.shutdown(wait=False)
+        assert futures[0].result(SECONDS) == "there"
         assert [outcome(future) for future in futures] == [None] * 4
         executor.shutdown()
 
