@@ -573,8 +573,8 @@ class TestBroken:
         executor = pool("fork", 1, 1)
         began = time.monotonic()
         assert isinstance(outcome(executor.submit(tasks.fork_and_die, 8)), BrokenProcessPool)
-        assert time.monotonic() - began < 6
         executor.shutdown()
+        assert time.monotonic() - began < 0.9
 
     def test_all_futures_end(self, caplog: Any) -> None:
         """Also one that was cancelled before, and those after one whose callback exits."""
@@ -768,6 +768,24 @@ class TestEnd:
             _wait_until(running.running)
             executor.shutdown(cancel_futures=True)
         assert seen == [True, True]
+
+    def test_replaced_while_closing(self, tmp_path: Path, monkeypatch: Any) -> None:
+        """A worker that has had its tasks is replaced if another one may give tasks back that it waits for."""
+        mark = str(tmp_path / "mark")
+        monkeypatch.setattr(dispatcher, "_STUCK", 0.3)
+        executor = pool("fork", 2, 1, max_tasks_per_child=1000)
+        [*executor.map(tasks.same, range(300))]  # the workers get tasks ahead
+        for worker in executor._pool.workers:
+            worker.budget = 2
+        with executor._pool._lock:  # one worker gets the first and the third, the other one the others
+            futures = [
+                executor.submit(fn, *args)
+                for fn, args in [(tasks.wait_for, (mark, 5)), (tasks.pid, ()), (tasks.touch, (mark,)), (tasks.pid, ())]
+            ]
+            executor.shutdown(wait=False)
+        assert futures[0].result(SECONDS) == "there"
+        assert [outcome(future) for future in futures] == [None] * 4
+        executor.shutdown()
 
     def test_dropped(self) -> None:
         """An executor that nobody has any more ends its work, and itself."""

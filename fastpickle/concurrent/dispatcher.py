@@ -125,7 +125,7 @@ class Dispatcher:
             if self._thread is None or len(self.workers) < self._max_processes:
                 self._start_some()
             self.pending.append((future, kind, call))
-            if self._is_waiting:
+            if self._is_waiting or self._new:
                 self._is_waiting = False
                 self._wake()
         return future
@@ -458,8 +458,12 @@ class Dispatcher:
         worker.close()
         with self._lock:
             self.workers.remove(worker)
-            if self._is_closing and not self.pending:
-                return
+            if (
+                self._is_closing
+                and not self.pending
+                and not any(len(w.futures) > self.max_threads for w in self.workers)
+            ):
+                return  # nobody has tasks that may come back
             with warnings.catch_warnings():
                 # A fork beside running threads, which CPython warns of; what the worker does first takes no lock.
                 warnings.simplefilter("ignore", DeprecationWarning)
