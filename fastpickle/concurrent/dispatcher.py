@@ -191,7 +191,6 @@ class Dispatcher:
                 self._start_worker()
         elif len(self.workers) <= len(self.pending) + sum(len(w.futures) for w in [*self.workers]):
             self._start_worker()
-            self._wake()
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
             thread.start()
@@ -458,12 +457,9 @@ class Dispatcher:
         worker.close()
         with self._lock:
             self.workers.remove(worker)
-            if (
-                self._is_closing
-                and not self.pending
-                and not any(len(w.futures) > self.max_threads for w in self.workers)
-            ):
-                return  # nobody has tasks that may come back
+            may_return = any(len(w.futures) > self.max_threads for w in self.workers)
+            if self._is_closing and not self.pending and not may_return:
+                return
             with warnings.catch_warnings():
                 # A fork beside running threads, which CPython warns of; what the worker does first takes no lock.
                 warnings.simplefilter("ignore", DeprecationWarning)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures.process import _RemoteTraceback
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -126,9 +127,10 @@ def end_all(workers: list[WorkerProcess]) -> None:
         for worker in workers:
             signal_it(worker.process)
         for worker in workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
+            connection.wait([worker.end], max(0.0, deadline - time.monotonic()))
         deadline += _GRACE
     for worker in workers:
+        worker.process.join(0)  # it is nobody's child any more
         worker.close()
 
 
@@ -141,7 +143,8 @@ def death_of(worker: WorkerProcess) -> Broken:
     Returns:
         The exception, whose cause is as that of `ProcessPoolExecutor`'s from 3.15 on.
     """
-    worker.process.join(1.0)
+    if worker.process.exitcode is None:  # or else: processes that it has forked may keep join() waiting
+        worker.process.join(1.0)
     code = worker.process.exitcode
     if code is None:
         text = f"worker process {worker.pid} has closed its pipes"
