@@ -342,13 +342,10 @@ def measure_io(chosen: Sequence[Size], tasks: int, rounds: int) -> dict[Size, li
     return found
 
 
-def medians(runs: list[dict[str, Any]]) -> tuple[float, float | None]:
-    """Give the medians of seconds and MiB; the latter is None without psutil."""
-    memory = [run["memory"] for run in runs]
-    return (
-        statistics.median(run["seconds"] for run in runs),
-        None if None in memory else statistics.median(memory) / MIB,
-    )
+def mebibytes(runs: list[dict[str, Any]], whose: str) -> float | None:
+    """Give the median of ``memory``, the workers', or of what the ``caller`` grew by; None without psutil."""
+    found = [run[whose] for run in runs]
+    return None if None in found else statistics.median(found) / MIB
 
 
 def show_io(found: dict[Size, list[dict[str, Any]]], tasks: int, report: grafting.Report) -> None:
@@ -357,13 +354,14 @@ def show_io(found: dict[Size, list[dict[str, Any]]], tasks: int, report: graftin
     table = []
     best: dict[str, tuple[float, float | None, Size]] = {}
     for size, runs in found.items():
-        seconds, mib = medians(runs)
+        seconds, mib = statistics.median(run["seconds"] for run in runs), mebibytes(runs, "memory")
         if size.kind not in best or seconds < best[size.kind][0]:
             best[size.kind] = seconds, mib, size
         fastest = min(run["seconds"] for run in runs)
-        shown = [f"{seconds:.2f}", f"{fastest:.2f}", grafting.times(seconds / floor), f"{mib:.1f}" if mib else "-"]
+        memory = ["-" if x is None else f"{x:.1f}" for x in (mib, mebibytes(runs, "caller"))]
+        shown = [f"{seconds:.2f}", f"{fastest:.2f}", grafting.times(seconds / floor), *memory]
         table.append([str(size), str(size.total), *shown])
-    heading = ["pool", "threads in all", "seconds", "fastest round", "/ CPU floor", "memory, MiB"]
+    heading = ["pool", "threads in all", "seconds", "fastest round", "/ CPU floor", "workers, MiB", "caller, MiB"]
     report.tables.append(grafting.table(heading, table))
     if BOTH in best:
         seconds, mib, size = best[BOTH]
@@ -450,7 +448,7 @@ how to read it:
   share of many calls that are submitted at once. A ratio is the slow one's time / the fast one's: above 1 the latter
   is faster, and 10 %% is no result. Processes have CPU caches of their own, so on a busy machine they lose more.
   io: the floor is what the tasks compute / the cores. Memory is what would be free if the workers ended (USS), of
-  threads what the process has grown by; where processes are forked (Linux before 3.14) they share much of it.
+  threads what the caller has grown by; where processes are forked (Linux before 3.14) they share much of it.
 
 exit status: 0 measured, 1 an executor could not be timed, 2 wrong usage
 """
