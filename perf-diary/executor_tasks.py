@@ -15,7 +15,8 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,29 @@ def identity(obj: Any) -> Any:
 
 def nothing() -> None:
     """Do nothing."""
+
+
+Call = Callable[[Executor], object]
+
+
+def round_trip(payload: Any) -> Call:
+    """Send a payload there and back."""
+    return lambda executor: executor.submit(identity, payload).result()
+
+
+def no_ops(number: int) -> Call:
+    """Have so many empty calls in flight."""
+
+    def call(executor: Executor) -> None:
+        for future in [executor.submit(nothing) for _ in range(number)]:
+            future.result()
+
+    return call
+
+
+def mapped(number: int) -> Call:
+    """Map so many ints in chunks of 100."""
+    return lambda executor: deque(executor.map(identity, range(number), chunksize=100), maxlen=0)
 
 
 class Client:

@@ -15,6 +15,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import importlib
 import json
 import multiprocessing
@@ -26,7 +27,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -47,11 +47,14 @@ HERE = Path(__file__).resolve().parent
 RAW = HERE / "raw"
 """Where the raw data goes unless ``--raw`` says otherwise."""
 
-FULL = _timing.Plan(sample_seconds=0.005, budget_seconds=3.0, min_rounds=11, max_rounds=401)
-QUICK = _timing.Plan(sample_seconds=0.003, budget_seconds=0.4, min_rounds=3, max_rounds=401)
+FULL = _timing.Plan(sample_seconds=0.005, budget_seconds=1.0, min_rounds=5, max_rounds=401)
+QUICK = _timing.Plan(sample_seconds=0.003, budget_seconds=0.1, min_rounds=1, max_rounds=401)
 
 FULL_CALLS, FULL_TASKS, FULL_ROUNDS = 2_000, 10_000, 3
 QUICK_CALLS, QUICK_TASKS, QUICK_ROUNDS = 500, 2_000, 2
+
+PASSES = 3
+"""How often all rows are gone through: what disturbs the machine for seconds is not to fall on one row alone."""
 
 MIB = 1 << 20
 
@@ -130,34 +133,13 @@ def is_same(one: Any, other: Any) -> bool:
     return bool(equal.all() if hasattr(equal, "all") else equal)
 
 
-Call = Callable[[Executor], object]
-
-
-def round_trip(payload: Any) -> Call:
-    """Send a payload there and back."""
-    return lambda executor: executor.submit(executor_tasks.identity, payload).result()
-
-
-def no_ops(number: int) -> Call:
-    """Have so many empty calls in flight."""
-
-    def call(executor: Executor) -> None:
-        for future in [executor.submit(executor_tasks.nothing) for _ in range(number)]:
-            future.result()
-
-    return call
-
-
-def mapped(number: int) -> Call:
-    """Map so many ints in chunks of 100."""
-    return lambda executor: deque(executor.map(executor_tasks.identity, range(number), chunksize=100), maxlen=0)
-
-
-def rows(in_flight: int) -> dict[str, tuple[Call, int]]:
+def rows(in_flight: int) -> dict[str, tuple[executor_tasks.Call, int]]:
     """List what is timed: row -> what is called, and how many calls of the executor that is."""
-    found: dict[str, tuple[Call, int]] = {name: (round_trip(obj), 1) for name, obj in payloads().items()}
-    found["no-ops_in_flight"] = no_ops(in_flight), in_flight
-    found["map_chunksize_100"] = mapped(in_flight), in_flight
+    found: dict[str, tuple[executor_tasks.Call, int]] = {
+        name: (executor_tasks.round_trip(obj), 1) for name, obj in payloads().items()
+    }
+    found["no-ops_in_flight"] = executor_tasks.no_ops(in_flight), in_flight
+    found["map_chunksize_100"] = executor_tasks.mapped(in_flight), in_flight
     return found
 
 
@@ -200,27 +182,33 @@ def measure_payloads(arguments: argparse.Namespace, report: grafting.Report) -> 
     if not chosen:
         raise SystemExit(f"no such row; there are: {', '.join(rows(1))}")
     objects = payloads()
-    found = {}
-    with contextlib.ExitStack() as stack, grafting.progress(len(chosen)) as step:
+    plan = QUICK if arguments.quick else FULL
+    found: dict[str, Seconds] = {name: {} for name in chosen}
+    with contextlib.ExitStack() as stack, grafting.progress(PASSES * len(chosen)) as step:
         made = executors(arguments.workers, arguments.executors)
         for executor in reversed(made.values()):
             stack.enter_context(executor)
-        for name, (call, calls) in chosen.items():
-            ways: dict[str, Callable[[], object]] = {}
-            for way, executor in made.items():
-                try:
-                    came = call(executor)
-                except Exception as error:
-                    problem = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-                    report.refuse(f"{name}, {ABOUT[way]}", problem)
-                    continue
-                if name in objects and not is_same(came, objects[name]):
-                    report.refuse(f"{name}, {ABOUT[way]}", "another object came back")
-                    continue
-                ways[way] = lambda call=call, executor=executor: call(executor)
-            seconds = in_turns(ways, QUICK if arguments.quick else FULL, step(name))
-            found[name] = {way: [value / calls for value in values] for way, values in seconds.items()}
+        ways: dict[str, dict[str, Callable[[], object]]] = {}
+        for name, (call, _) in chosen.items():
+            calls = {way: functools.partial(call, executor) for way, executor in made.items()}
+            problems = {way: problem(one, objects.get(name)) for way, one in calls.items()}
+            for way, why in problems.items():
+                if why is not None:
+                    report.refuse(f"{name}, {ABOUT[way]}", why)
+            ways[name] = {way: one for way, one in calls.items() if problems[way] is None}
+        for name in [*chosen] * PASSES:
+            for way, values in in_turns(ways[name], plan, step(name)).items():
+                found[name].setdefault(way, []).extend(value / chosen[name][1] for value in values)
     return found
+
+
+def problem(call: Callable[[], object], payload: Any) -> str | None:
+    """Say why a call is not to be timed, None if what comes back is the payload, or there is none."""
+    try:
+        came = call()
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    return None if payload is None or is_same(came, payload) else "another object came back"
 
 
 def ratio(seconds: Seconds, slow: str, fast: str) -> float | None:
@@ -434,8 +422,8 @@ executors of the round trips, where this Python has them:
 {chr(10).join(f"  {name:14}{about}" for name, about in ABOUT.items())}
 
 examples:
-  %(prog)s payloads                       round trips: about 2 minutes
-  %(prog)s payloads --quick               the same in 20 seconds
+  %(prog)s payloads                       round trips: about 3 minutes
+  %(prog)s payloads --quick               the same in 1 minute
   %(prog)s payloads --only 100_KB int     the row "int", and those with "100_KB" in their names
   %(prog)s payloads --workers 2           two workers each: shows in the rows of many calls in flight
   %(prog)s io                             I/O with some CPU: about 6 minutes, and 1 GB of memory

@@ -359,6 +359,7 @@ class TestExecutors:
         plan = executors._timing.Plan(sample_seconds=0.0001, budget_seconds=0.001, min_rounds=1, max_rounds=1)
         monkeypatch.setattr(executors, "QUICK", plan)
         monkeypatch.setattr(executors, "QUICK_CALLS", 20)
+        monkeypatch.setattr(executors, "PASSES", 2)
         pools = [executors.Size(*size) for size in (("threads", 1, 4), ("processes", 2, 1), ("both", 2, 2))]
         monkeypatch.setattr(executors, "sizes", lambda quick: pools)
 
