@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import importlib.util
 import io
+import json
 import os
 import pickle
 import shutil
@@ -40,6 +42,7 @@ series = ablations.series
 grafting = load("grafting")
 floors = load("floors")
 pure = load("pure")
+executors = load("executors")
 shapes = grafting.shapes
 
 
@@ -345,3 +348,134 @@ def test_floors(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
         assert f"| {name} |" in out
         obj = make()
         assert floors.to_a_file(obj) == floors.to_a_file(obj, is_looked_at=True) == pickle.dumps(obj)
+
+
+class TestExecutors:
+    """``executors.py``."""
+
+    @pytest.fixture(autouse=True)
+    def hardly(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Samples, and pools, that are too short and too small to say anything."""
+        plan = executors._timing.Plan(sample_seconds=0.0001, budget_seconds=0.001, min_rounds=1, max_rounds=1)
+        monkeypatch.setattr(executors, "QUICK", plan)
+        monkeypatch.setattr(executors, "QUICK_CALLS", 20)
+        monkeypatch.setattr(executors, "PASSES", 2)
+        pools = [executors.Size(*size) for size in (("threads", 1, 4), ("processes", 2, 1), ("both", 2, 2))]
+        monkeypatch.setattr(executors, "sizes", lambda quick: pools)
+
+    @staticmethod
+    def figure(cell: str) -> float:
+        """Read a figure of a table."""
+        return float(cell.strip(" |").rstrip("x").replace(",", ""))
+
+    def test_payloads(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A line for each row, a column for each executor that there is, and no gap."""
+        target = tmp_path / "payloads.md"
+        command = ["payloads", "--quick", "--raw", str(tmp_path), "--markdown", str(target)]
+        assert executors.main([*command, "--only", "int", "list_10x", "dataclasses", "in_flight", "map"]) == 0
+        out = capsys.readouterr().out
+        assert target.read_text(encoding="utf-8") == out
+        table = [line.strip("| ").split(" | ") for line in out.partition("| microseconds")[2].splitlines()]
+        names = [row[0] for row in table[2:] if len(row) > 1]
+        assert names == [
+            "int",
+            "list_10x100_KB",
+            "dataclasses_100",
+            "no-ops_in_flight",
+            "map_chunksize_100",
+        ]
+        assert all(
+            float(cell.rstrip("x").replace(",", "")) > 0 for row in table[2 : 2 + len(names)] for cell in row[1:]
+        )
+        have_interpreters = hasattr(concurrent.futures, "InterpreterPoolExecutor")
+        assert (" stock / interpreters " in out) == have_interpreters
+        assert ("| list_10x100_KB: stock / interpreters | at least 40x |" in out) == have_interpreters
+        assert "perf-diary/executors.py payloads --quick" in out
+        raw = json.loads((tmp_path / "executors-payloads.json").read_text(encoding="utf-8"))
+        assert list(raw["rows"]) == names
+
+    def test_what_does_not_come_back_is_not_timed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """It is said, and the exit status; who can do it is timed."""
+        objects = {"function": lambda: None, "nan": float("nan"), "int": 1}
+        monkeypatch.setattr(executors, "payloads", lambda: objects)
+        chosen = ["--executors", "threads", "both", "--only", *objects]
+        assert executors.main(["payloads", "--quick", "--raw", str(tmp_path), *chosen]) == 1
+        out, err = capsys.readouterr()
+        assert "NOT TIMED: function, ProcessThreadPoolExecutor" in err
+        assert "NOT TIMED: function, ThreadPoolExecutor" not in err
+        assert err.count("another object came back") == 2
+        cells = {line.split(" | ")[0]: line.split(" | ")[1:3] for line in out.splitlines() if line.startswith("| ")}
+        assert cells["| function"][0] == "-"
+        assert all(self.figure(cell) > 0 for cell in (cells["| function"][1], *cells["| int"]))
+
+    def test_lines(self) -> None:
+        """What is wanted is compared with the median of the rounds' ratios; the worst row is named."""
+        found = {
+            "list_10x100_KB": {"stock": [41.0, 39.0, 90.0], "interpreters": [1.0, 1.0, 2.0], "processes": [2.0] * 3},
+            "int": {"stock": [1.0], "interpreters": [1.0], "processes": [0.5], "both": [0.1]},
+            "no-ops_in_flight": {"processes": [3.0], "both": [1.0]},
+        }
+        lines = {line.what: (line.measured, line.holds) for line in executors.lines_of_payloads(found)}
+        assert lines["list_10x100_KB: stock / interpreters"] == ("41.0x", True)
+        assert lines["int: stock / interpreters"] == ("1.00x", False)
+        assert lines["stock / interpreters: the worst row"] == ("1.00x (int)", True)
+        assert lines["processes / interpreters: the worst row"] == ("0.50x (int; 1 of 2 below 1x)", False)
+        assert lines["no-ops_in_flight: processes / both"] == ("3.00x", True)
+        assert "no-ops_in_flight: processes / interpreters" not in lines
+
+    def test_io(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A line for each pool; none is faster than its threads can wait."""
+        command = ["io", "--quick", "--tasks", "40", "--rounds", "1", "--raw", str(tmp_path)]
+        assert executors.main(command) == 0
+        out = capsys.readouterr().out
+        cells = {line.split(" | ")[0]: line.strip("| ").split(" | ") for line in out.splitlines() if line[:2] == "| "}
+        for name, total in (("4 threads", 4), ("2 processes", 2), ("2 x 2", 4)):
+            row = cells[f"| {name}"]
+            assert int(row[1]) == total
+            chunks = 40 // 10
+            assert float(row[2]) >= 10 * 0.0208 * chunks / total - 0.01
+            if importlib.util.find_spec("psutil") is not None and name != "4 threads":
+                assert float(row[5]) > 0.5
+        assert "4 threads / 2 x 2, time" in out
+        raw = json.loads((tmp_path / "executors-io.json").read_text(encoding="utf-8"))
+        assert [pool["runs"][0]["workers"] for pool in raw["pools"]] == [0, 2, 2]
+
+    def test_wrong_names(self, tmp_path: Path) -> None:
+        """It is said which there are, and a pool that fails says why."""
+        with pytest.raises(SystemExit, match="there are: 4 threads, 2 processes"):
+            executors.main(["io", "--only", "5 threads"])
+        with pytest.raises(SystemExit, match="there are: int, None"):
+            executors.main(["payloads", "--only", "nothing"])
+        with pytest.raises(SystemExit, match=r"0 processes: (?s:.)*ValueError"):
+            executors.measure_io([executors.Size("processes", 0, 1)], 1, 1)
+        with pytest.raises(SystemExit, match=r"no raw data|matplotlib is not installed"):
+            executors.main(["plot", "--raw", str(tmp_path)])
+
+    def test_plot(self, tmp_path: Path) -> None:
+        """Both charts are PNGs, also where something was not measured."""
+        pytest.importorskip("matplotlib")
+        about = {"where": "CPython 3.14", "cores": 2}
+        rows = {"int": {"stock": [2e-5], "interpreters": [1e-5], "both": [3e-5]}, "array": {"threads": [1e-6]}}
+        pools = [
+            {"kind": kind, "workers": 2, "threads": 3, "runs": [{"seconds": 1.0, "memory": memory}]}
+            for kind, memory in (("both", 2**21), ("processes", None), ("threads", 0))
+        ]
+        (tmp_path / "executors-payloads.json").write_text(json.dumps({**about, "rows": rows}))
+        (tmp_path / "executors-io.json").write_text(json.dumps({**about, "tasks": 10, "floor": 0.5, "pools": pools}))
+        assert executors.main(["plot", "--raw", str(tmp_path), "--charts", str(tmp_path)]) == 0
+        for name in ("payloads", "io"):
+            assert (tmp_path / f"executors-{name}.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_help(self) -> None:
+        """It names the executors and the commands, which have a help of their own."""
+        for command in ([], ["io"]):
+            done = subprocess.run(
+                [sys.executable, str(DIARY / "executors.py"), *command, "--help"],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=60,
+            )
+            assert "--raw" in done.stdout or all(about in done.stdout for about in executors.ABOUT.values())
