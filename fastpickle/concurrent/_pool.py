@@ -9,6 +9,7 @@ Not for: what a call and a result look like (`_calls`), and what users see (`int
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import itertools
@@ -51,6 +52,7 @@ _BOOT = f"""
 import marshal, sys, types
 sys.modules["{_inside.__name__}"] = _module = types.ModuleType("{_inside.__name__}")
 exec(marshal.loads(_setup[0]), _module.__dict__)
+_module.own_code = _setup[0]
 _module.main(_setup[1:])
 del _setup, _module, marshal, sys, types
 """
@@ -80,6 +82,8 @@ if interpreters is not None:
 @functools.cache
 def _inside_code() -> bytes:
     """Return the code of `_inside`, which is executed in each worker."""
+    if _inside.own_code is not None:
+        return _inside.own_code  # this is a worker itself
     spec = importlib.util.find_spec(_inside.__name__)
     return marshal.dumps(spec.loader.get_code(_inside.__name__))  # type: ignore[union-attr]  # loaders of files have it
 
@@ -105,6 +109,7 @@ class Pool:
         self.stopping = False
         self.quit_sent = False
         self.closed = False
+        self.fds: list[int] = []
         self.wakers = 0  # threads that are writing into the pipe of records
         self.executor: weakref.ref[Any] | None = None
         self.ids: dict[int, int] = {}  # the interpreter of each worker
@@ -116,23 +121,33 @@ class Pool:
         """Begin, at the first call."""
         self.main_source = main_source()  # a script that has ended has no __file__ any more
         self.calls: Any = interpreters.create_queue()
-        self.tokens_in, self.tokens_out = os.pipe()
-        self.records_in, self.records_out = os.pipe()
         self.board = memoryview(bytearray(8 * self.max_workers)).cast("Q")
-        self.manager = threading.Thread(target=_manage, args=(self,), name=f"{self.prefix}_manager")
+        self.close_some(*self.fds)  # of a try that Ctrl+C ended
         try:
+            self.fds += os.pipe()
+            self.fds += os.pipe()
+            self.tokens_in, self.tokens_out, self.records_in, self.records_out = self.fds
+            _pools.add(self)
+            self.manager = threading.Thread(target=_manage, args=(self,), name=f"{self.prefix}_manager")
             self.manager.start()
-        except BaseException:
+        except (OSError, RuntimeError):  # too many open files, or threads
+            _pools.discard(self)
             self.manager = None
             self.close()
             raise
-        _pools.add(self)
 
     def close(self) -> None:
         """Close the pipes, and let the queue go: its `__del__` fails where it lives until Python ends."""
         self.calls = None
-        for fd in (self.tokens_in, self.tokens_out, self.records_in, self.records_out):
-            os.close(fd)
+        self.close_some(*self.fds)
+
+    def close_some(self, *fds: int) -> None:
+        """Close ends of the pipes, each once; a task may have done so."""
+        for fd in fds:
+            if fd in self.fds:
+                self.fds.remove(fd)
+                with contextlib.suppress(OSError):
+                    os.close(fd)
 
     def submit(self, future: Future[Any], parts: tuple[Any, ...] | None) -> None:
         """Take a call; None has failed already, and is only taken if the pool takes any."""
@@ -150,15 +165,30 @@ class Pool:
             if len(self.done) < self.max_workers and len(self.sent) + len(self.waiting) >= self.live:
                 self.start_worker()
             self.waiting.append((future, parts))
-            self.feed()
+            try:
+                self.feed()
+                return
+            except BaseException as exc:  # a pipe is closed, there is no memory, or Ctrl+C: a call may be half sent
+                failed = exc
+        self.collapse()
+        self.stop()
+        if isinstance(failed, OSError):
+            raise BrokenInterpreterPool(self.broken) from failed
+        raise failed
 
     def start_worker(self) -> None:
         number = len(self.done)
         thread = threading.Thread(target=_work, args=(self, number), name=f"{self.prefix}_{number}")
-        thread.start()
         self.live += 1
         self.done.append(0)
         self.threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError:  # too many threads; after Ctrl+C, it may be running
+            self.live -= 1
+            self.done.pop()
+            self.threads.discard(thread)
+            raise
 
     def feed(self) -> None:
         """Send what may be sent; with the lock."""
@@ -198,12 +228,16 @@ class Pool:
         finally:
             self.lock.release()
         # Without the lock: the pipe may be full, and the manager wants the lock before it reads on.
-        if self.manager is not threading.current_thread() or select.select((), (self.records_out,), (), 0)[1]:
-            os.write(self.records_out, _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0))
-        with self.lock:
-            self.wakers -= 1
-            if self.closed and not self.wakers:
-                self.close()
+        try:
+            if self.manager is not threading.current_thread() or _has_room(self.records_out):
+                os.write(self.records_out, _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0))
+        except OSError:  # a task has closed it: the manager sees that for itself
+            pass
+        finally:
+            with self.lock:
+                self.wakers -= 1
+                if self.closed and not self.wakers:
+                    self.close()
 
     def join(self) -> None:
         """Wait for the threads; if one of them asks, in a callback, it would wait for itself, and does not."""
@@ -214,11 +248,11 @@ class Pool:
 
     # -- the workers' and the manager's side
 
-    def ended(self, worker: int, task: int, took: int) -> Future[Any]:
-        """Note that a call has ended, and return its future."""
+    def ended(self, worker: int, task: int, took: int) -> Future[Any] | None:
+        """Note that a call has ended, and return its future; None if it has failed meanwhile, with the pool."""
         self.done[worker] += 1
         self.average += (min(took, 4 * _SHORT) - self.average) / 8  # one long call, an import, is soon forgotten
-        return self.sent.pop(task)
+        return self.sent.pop(task, None)
 
     def fail(self, why: str) -> list[Future[Any]]:
         """Break: no call is taken any more, and those that no worker has are returned."""
@@ -228,10 +262,32 @@ class Pool:
             lost = [future for future, _ in self.waiting if future.set_running_or_notify_cancel()]
             self.waiting.clear()
             try:
-                while True:
+                while self.calls is not None:
                     lost.append(self.sent.pop(self.calls.get_nowait()[0]))
             except interpreters.QueueEmpty:
-                return lost
+                pass
+            return lost
+
+    def collapse(self) -> None:
+        """Break at once: what the workers run has failed too, for a thread here or a pipe has."""
+        lost = self.fail("A thread of the pool or one of its pipes failed, the pool is not usable anymore")
+        with self.lock:
+            while self.sent:
+                lost.append(self.sent.popitem()[1])
+        _fail_all(self, lost)
+
+    def abandon(self) -> None:
+        """End without the manager: whatever the workers wait for, they find the pipes closed."""
+        with self.lock:
+            self.closed = True
+            with contextlib.suppress(OSError):
+                os.write(self.tokens_out, _inside.QUIT * self.live)
+        self.close_some(self.tokens_out, self.records_in)
+        for thread in [*self.threads]:
+            thread.join()
+        with self.lock:
+            if not self.wakers:
+                self.close()
 
     def finish_if_done(self) -> bool:
         """Tell the workers to quit when nothing is waiting; whether all have; with the lock."""
@@ -272,25 +328,34 @@ def _work(pool: Pool, number: int) -> None:
         interpreter.exec(_BOOT)
         while (answer := interpreter.call(_inside.again)) is not None:
             if answer[0] == 0:
-                pool.accidents[number] = decode(pool.serializer, answer[1], answer[3])[1]
+                pool.accidents[number] = decode(pool.serializer, answer[1], answer[4])[1]
                 break
             _take(pool, number, *answer)
             del answer
     except BaseException as exc:
         pool.accidents[number] = exc
     finally:
-        if interpreter is not None:
-            interpreter.close()
-        os.write(pool.records_out, _inside.RECORD.pack(0, 0, number, _inside.BYE, 0))
+        try:
+            if interpreter is not None:
+                interpreter.close()
+        except BaseException as exc:
+            pool.accidents.setdefault(number, exc)
+        try:
+            os.write(pool.records_out, _inside.RECORD.pack(0, 0, number, _inside.BYE, 0))
+        except OSError:  # the manager is gone, or a task has closed the pipe
+            pool.collapse()
 
 
-def _take(pool: Pool, number: int, task: int, kind: int, took: int, message: Any, *views: Any) -> None:
+def _take(pool: Pool, number: int, task: int, kind: int, took: int, size: int, message: Any, *views: Any) -> None:
     """End the call whose result a worker left its loop for."""
-    future = pool.ended(number, task, took + (len(message) + sum(map(len, views))) // _PER_MICROSECOND)
-    if pool.waiting:
-        with pool.lock:
-            pool.feed()
-    _deliver(pool, future, kind, message, views)
+    pool.board[number] = 0
+    future = pool.ended(number, task, took + size // _PER_MICROSECOND)
+    try:
+        if pool.waiting:
+            with pool.lock:
+                pool.feed()
+    finally:
+        _deliver(pool, future, kind, message, views)
 
 
 def _manage(pool: Pool) -> None:
@@ -300,15 +365,22 @@ def _manage(pool: Pool) -> None:
         done = False
         while not done:
             if not (pool.stopping and not pool.quit_sent and not pool.waiting):
-                rest += os.read(pool.records_in, 1 << 16)
+                data = os.read(pool.records_in, 1 << 16)
+                if not data:
+                    raise EOFError("a task has closed the pool's pipes")
+                rest += data
             rest, done = _look(pool, rest)
+    except BaseException:
+        LOGGER.critical("Exception in the thread that manages a pool:", exc_info=True)
+        pool.collapse()
+        pool.abandon()
     finally:
         _pools.discard(pool)
 
 
 def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
     """Do what the records say; return what is left of them, and whether all is done."""
-    ended: list[tuple[Future[Any], int, bytes]] = []
+    ended: list[tuple[Future[Any] | None, int, bytes]] = []
     gone: list[int] = []
     at = 0
     size = _inside.RECORD.size
@@ -322,13 +394,15 @@ def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
         elif kind == _inside.BYE:
             gone.append(worker)
         at = end
-    if gone or pool.waiting:  # `submit` puts calls there before it looks how many have been sent: none is overlooked
-        with pool.lock:
-            pool.live -= len(gone)
-            pool.feed()
     ended.reverse()
-    while ended:
-        _deliver(pool, *ended.pop())
+    try:
+        if gone or pool.waiting:  # `submit` puts calls there before it looks how many are sent: none is overlooked
+            with pool.lock:
+                pool.live -= len(gone)
+                pool.feed()
+    finally:
+        while ended:
+            _deliver(pool, *ended.pop())
     for worker in gone:
         _bury(pool, worker)
     if not pool.stopping:
@@ -338,10 +412,15 @@ def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
 
 
 def _deliver(
-    pool: Pool, future: Future[Any], kind: int, message: bytes | memoryview, views: Sequence[Any] = ()
+    pool: Pool, future: Future[Any] | None, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()
 ) -> None:
     """End a future; whatever its callbacks do, the manager goes on."""
-    good, result = decode(pool.serializer, kind, message, views)
+    if future is None:
+        return
+    try:
+        good, result = decode(pool.serializer, kind, message, views)
+    except BaseException as exc:
+        good, result = False, exc
     try:
         if good:
             future.set_result(result)
@@ -360,9 +439,22 @@ def _bury(pool: Pool, worker: int) -> None:
         running = pool.sent.pop(pool.board[worker], None)
         if running is not None:
             lost.append(running)
-        for future in lost:
-            try:
-                future.set_exception(BrokenInterpreterPool(pool.broken))
-            except BaseException:
-                LOGGER.critical("Exception in a callback:", exc_info=True)
+        _fail_all(pool, lost)
     pool.ids.pop(worker, None)
+
+
+def _fail_all(pool: Pool, lost: Iterable[Future[Any]]) -> None:
+    for future in lost:
+        try:
+            future.set_exception(BrokenInterpreterPool(pool.broken))
+        except BaseException:
+            LOGGER.critical("Exception in a callback:", exc_info=True)
+
+
+def _has_room(fd: int) -> bool:
+    """Return whether a write into a pipe would not wait."""
+    if not hasattr(select, "poll"):  # Windows, where nothing tells
+        return True
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(0))
