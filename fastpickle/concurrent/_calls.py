@@ -25,7 +25,7 @@ try:
 except ImportError:
     interpreters = None  # type: ignore[assignment,unused-ignore]
 
-__all__ = ["decode", "encode", "interpreters", "main_source"]
+__all__ = ["decode", "encode", "failure", "interpreters", "main_source", "stateless"]
 
 
 _LIFTED = frozenset({bytes, memoryview, list, tuple, dict})

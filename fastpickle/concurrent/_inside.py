@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__: list[str] = []
+__all__ = ["BYE", "CALL", "CHUNK", "CODE", "COPIED", "Beside"]
 
 # What a call is.
 CALL, CHUNK, CODE, NATIVE = range(4)
