@@ -25,7 +25,31 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["BYE", "CALL", "CHUNK", "CODE", "COPIED", "Beside"]
+__all__ = [
+    "BYE",
+    "CALL",
+    "CHUNK",
+    "CODE",
+    "COPIED",
+    "ERROR",
+    "INLINE",
+    "ITSELF",
+    "LIFTED",
+    "NATIVE",
+    "OUT_OF_BAND",
+    "QUIT",
+    "RECORD",
+    "RESULT",
+    "RUN",
+    "VIEW",
+    "WAKE",
+    "Beside",
+    "again",
+    "large_in",
+    "main",
+    "native",
+    "own_code",
+]
 
 # What a call is.
 CALL, CHUNK, CODE, NATIVE = range(4)
