@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes  # noqa: F401  # keeps a file open from its first import on, which is not to be a test's
 import gc
 import os
-import pickle
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import pytest
+from executors import interpreter_tasks as inside
+from executors import tasks
+from executors.leftovers import nothing_left
 
-from fastpickle.concurrent import BrokenInterpreterPool, InterpreterPoolExecutor
+from fastpickle.concurrent import BrokenInterpreterPool, InterpreterPoolExecutor, _pool
 
 try:
     from concurrent import interpreters
@@ -44,122 +48,15 @@ def test_broken_is_the_executors() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    if interpreters is None:
+def _nothing_left() -> Iterator[None]:
+    with nothing_left():
         yield
-        return
-    threads, fds = {*threading.enumerate()}, _open_files()
-    yield
-    gc.collect()
-    end = time.monotonic() + 5
-    while time.monotonic() < end and ({*threading.enumerate()} - threads or len(interpreters.list_all()) > 1):
-        time.sleep(0.01)
-    assert {*threading.enumerate()} <= threads
-    assert len(interpreters.list_all()) == 1
-    assert _open_files() <= fds + 2  # a child's pipes may be closing; a pool has four
-
-
-def _open_files() -> int:
-    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
 @pytest.fixture
 def pool() -> Iterator[InterpreterPoolExecutor]:
     with InterpreterPoolExecutor(2) as executor:
         yield executor
-
-
-# -- what runs in the workers
-
-
-def same(x: Any) -> Any:
-    return x
-
-
-def both(*args: Any, **kwargs: Any) -> Any:
-    return args, kwargs
-
-
-def where(_: Any = None) -> int:
-    return interpreters.get_current().id
-
-
-def fail(kind: Callable[..., BaseException], *args: Any) -> None:
-    raise kind(*args)
-
-
-def wait_for(fd: int) -> bytes:
-    return os.read(fd, 1)
-
-
-def write_to(fd: int) -> int:
-    return os.write(fd, b"x")
-
-
-class Odd(Exception):
-    """Pickled, it cannot be unpickled."""
-
-    def __init__(self, one: int, two: int) -> None:
-        super().__init__(one)
-
-
-class Own(Exception):
-    """Weakly referenced."""
-
-
-class Hostile:
-    """Raises when pickled or when unpickled."""
-
-    def __init__(self, when: str, what: type[BaseException] = ValueError) -> None:
-        self.when, self.what = when, what
-
-    def __reduce__(self) -> Any:
-        if self.when == "dumps":
-            raise self.what("while pickled")
-        return fail, (self.what, "while unpickled")
-
-
-def hostile(when: str, what: type[BaseException]) -> Hostile:
-    return Hostile(when, what)
-
-
-class Holder:
-    """Gives its buffer to whoever pickles it."""
-
-    def __init__(self, buffer: Any) -> None:
-        self.buffer = buffer
-
-    def __reduce_ex__(self, protocol: int) -> Any:
-        return Holder, (pickle.PickleBuffer(self.buffer),)
-
-
-def kind_of_buffer(holder: Holder) -> tuple[str, bool, bytes]:
-    view = memoryview(holder.buffer)
-    return type(holder.buffer).__name__, view.readonly, bytes(view[:4])
-
-
-def fill(view: memoryview) -> None:
-    view[:3] = b"new"
-
-
-def make_holder(readonly: bool, size: int) -> Holder:
-    return Holder(bytes(size) if readonly else bytearray(size))
-
-
-def make_view(size: int) -> memoryview:
-    return memoryview(bytearray(size)).cast("I")
-
-
-STATE = "untouched"
-
-
-def set_state(value: str) -> None:
-    global STATE
-    STATE = value
-
-
-def get_state() -> str:
-    return STATE
 
 
 # -- results
@@ -179,6 +76,8 @@ def get_state() -> str:
         *(bytes(n) for n in (0, 3_000, 5_000, OUT - 1, OUT, 1_000_000)),
         [bytes([i]) * 100_000 for i in range(10)],
         (bytes(100_000), "a", bytes(200_000)),
+        (bytes(100_000), 1 << 70, None),
+        (bytes(100_000), -(1 << 62), True, 0.5, (1, b"")),
         {"a": bytes(100_000), "b": [bytes(100_000)]},
         bytearray(100_000),
     ],
@@ -186,19 +85,19 @@ def get_state() -> str:
 )
 def test_values_come_back(pool: InterpreterPoolExecutor, value: Any) -> None:
     """Whatever the way it takes, small or large, as an argument, a keyword and a result."""
-    assert pool.submit(same, value).result() == value
-    assert type(pool.submit(same, value).result()) is type(value)
-    assert pool.submit(both, value, 1, value, key=value).result() == ((value, 1, value), {"key": value})
-    assert [*pool.map(same, [value] * 5)] == [value] * 5
+    assert pool.submit(tasks.same, value).result() == value
+    assert type(pool.submit(tasks.same, value).result()) is type(value)
+    assert pool.submit(tasks.keywords, value, 1, value, key=value).result() == ((value, 1, value), {"key": value})
+    assert [*pool.map(tasks.same, [value] * 5)] == [value] * 5
 
 
 @needs_interpreters
 def test_arguments_are_as_they_were(pool: InterpreterPoolExecutor) -> None:
     """What is changed after `submit` does not change the call, buffers beside the message included."""
     r, w = os.pipe()
-    blocked = [pool.submit(wait_for, r) for _ in range(2)]
-    values, holder = [1, 2], Holder(bytearray(b"old!" * OUT))
-    futures = pool.submit(same, values), pool.submit(kind_of_buffer, holder)
+    blocked = [pool.submit(inside.read_from, r) for _ in range(2)]
+    values, holder = [1, 2], inside.Holder(bytearray(b"old!" * OUT))
+    futures = pool.submit(tasks.same, values), pool.submit(inside.kind_of_buffer, holder)
     values.append(3)
     holder.buffer[:4] = b"new!"
     os.write(w, b"xx")
@@ -214,10 +113,10 @@ def test_arguments_are_as_they_were(pool: InterpreterPoolExecutor) -> None:
 @pytest.mark.parametrize("readonly", [True, False])
 def test_buffers(pool: InterpreterPoolExecutor, size: int, readonly: bool) -> None:
     """Buffers of classes arrive both ways, small and large; what the parent gets is its own memory."""
-    kind, ro, start = pool.submit(kind_of_buffer, make_holder(readonly, size)).result()
+    kind, ro, start = pool.submit(inside.kind_of_buffer, inside.make_holder(readonly, size)).result()
     assert (ro, start) == (readonly, bytes(4))
     assert kind == ("memoryview" if size >= OUT else "bytes" if readonly else "bytearray")
-    holder = pool.submit(make_holder, readonly, size).result()
+    holder = pool.submit(inside.make_holder, readonly, size).result()
     assert type(holder.buffer) is (bytes if readonly else bytearray)
     assert bytes(holder.buffer) == bytes(size)
 
@@ -227,9 +126,9 @@ def test_buffers(pool: InterpreterPoolExecutor, size: int, readonly: bool) -> No
 def test_views_are_shared(pool: InterpreterPoolExecutor, size: int) -> None:
     """A memoryview is the same memory in the worker, as through the stock executor; one that returns is a copy."""
     memory = bytearray(size)
-    pool.submit(fill, memoryview(memory)).result()
+    pool.submit(inside.fill, memoryview(memory)).result()
     assert memory[:4] == b"new\0"
-    view = pool.submit(make_view, size).result()
+    view = pool.submit(inside.make_view, size).result()
     pool.shutdown()
     assert (view.format, view.nbytes, view.tobytes()) == ("I", size, bytes(size))
 
@@ -238,9 +137,9 @@ def test_views_are_shared(pool: InterpreterPoolExecutor, size: int) -> None:
 def test_the_same_bytes_twice_are_sent_once(pool: InterpreterPoolExecutor) -> None:
     """Identity within an argument is kept, as pickle keeps it."""
     large = bytes(OUT)
-    result = pool.submit(same, [large, large, bytearray(1)]).result()
+    result = pool.submit(tasks.same, [large, large, bytearray(1)]).result()
     assert result[0] is result[1]
-    assert pool.submit(both, large, large, [large]).result() == ((large, large, [large]), {})
+    assert pool.submit(tasks.keywords, large, large, [large]).result() == ((large, large, [large]), {})
 
 
 # -- errors
@@ -249,10 +148,10 @@ def test_the_same_bytes_twice_are_sent_once(pool: InterpreterPoolExecutor) -> No
 @needs_interpreters
 def test_remote_traceback_is_the_cause(pool: InterpreterPoolExecutor) -> None:
     """The exception is the task's; its cause shows where it was raised in the worker."""
-    exc = pool.submit(fail, KeyError, "spam").exception()
+    exc = pool.submit(tasks.raise_it, KeyError, "spam").exception()
     assert (type(exc), exc.args) == (KeyError, ("spam",))
     assert type(exc.__cause__) is interpreters.ExecutionFailed
-    assert "raise kind(*args)" in str(exc.__cause__)
+    assert "raise cls(*args)" in str(exc.__cause__)
     assert "_inside" not in str(exc.__cause__)
     assert exc.__cause__.excinfo.type.__name__ == "KeyError"
 
@@ -265,32 +164,28 @@ def test_hostile_objects_fail_their_task_only(
 ) -> None:
     """Whatever is raised while arguments or results are pickled or unpickled is that task's error."""
     if not (when == "dumps" and what is KeyboardInterrupt):  # in the caller's own thread it stays what it is
-        exc = pool.submit(same, Hostile(when, what)).exception(10)
+        exc = pool.submit(tasks.same, inside.Hostile(when, what)).exception(10)
         assert isinstance(exc, interpreters.NotShareableError)
         assert "args not shareable" in str(exc)
         assert "while" in str(exc)
-    exc = pool.submit(hostile, when, what).exception(10)
+    exc = pool.submit(inside.hostile, when, what).exception(10)
     assert isinstance(exc, interpreters.NotShareableError)
     assert "result not shareable" in str(exc)
-    assert [*pool.map(same, range(4))] == [0, 1, 2, 3]
+    assert [*pool.map(tasks.same, range(4))] == [0, 1, 2, 3]
 
 
 @needs_interpreters
 def test_exceptions_that_do_not_travel(pool: InterpreterPoolExecutor) -> None:
     """In their place comes what is told of them."""
-    exc = pool.submit(fail, Odd, 1, 2).exception()
+    exc = pool.submit(tasks.raise_it, tasks.NeedsTwo, 1, 2).exception()
     assert type(exc) is interpreters.ExecutionFailed
-    assert "Odd: 1" in str(exc)
+    assert "NeedsTwo: 1" in str(exc)
     assert "could not be unpickled" in exc.__notes__[0]
-    exc = pool.submit(fail, ValueError, where).exception()  # pickled by its name
-    assert exc.args == (where,)
-    exc = pool.submit(fail_with_lock).exception()
+    exc = pool.submit(tasks.raise_it, ValueError, inside.where).exception()  # pickled by its name
+    assert exc.args == (inside.where,)
+    exc = pool.submit(inside.fail_with_lock).exception()
     assert type(exc) is interpreters.ExecutionFailed
     assert "could not be pickled" in str(exc)
-
-
-def fail_with_lock() -> None:
-    raise ValueError(threading.Lock())
 
 
 @needs_interpreters
@@ -298,18 +193,18 @@ def test_exit_in_a_task(pool: InterpreterPoolExecutor) -> None:
     """`sys.exit` ends the task, not the worker."""
     exc = pool.submit(sys.exit, 3).exception()
     assert (type(exc), exc.args) == (SystemExit, (3,))
-    assert pool.submit(same, 1).result() == 1
+    assert pool.submit(tasks.same, 1).result() == 1
 
 
 @needs_interpreters
 @pytest.mark.parametrize("what", [ValueError, SystemExit])
 def test_failing_initializer(caplog: pytest.LogCaptureFixture, what: type[BaseException]) -> None:
     """The pool is broken: for what is waiting, at once, and for what comes."""
-    with InterpreterPoolExecutor(2, initializer=fail, initargs=(what, "spam")) as pool:
+    with InterpreterPoolExecutor(2, initializer=tasks.raise_it, initargs=(what, "spam")) as pool:
         futures = []
         with pytest.raises(BrokenInterpreterPool):
             for _ in range(10_000):
-                futures.append(pool.submit(same, 1))
+                futures.append(pool.submit(tasks.same, 1))
                 time.sleep(0.001)
         for future in futures:
             assert isinstance(future.exception(5), BrokenInterpreterPool)
@@ -320,15 +215,118 @@ def test_failing_initializer(caplog: pytest.LogCaptureFixture, what: type[BaseEx
 @needs_interpreters
 def test_initializer_runs_once_in_each(pool: InterpreterPoolExecutor) -> None:
     """And before any task."""
-    with InterpreterPoolExecutor(2, initializer=set_state, initargs=("ready",)) as own:
-        assert {*own.map(lambda_free_state, range(50))} == {"ready"}
-    assert pool.submit(get_state).result() == "untouched"
+    with InterpreterPoolExecutor(2, initializer=tasks.set_state, initargs=("key", "ready")) as own:
+        assert {*own.map(tasks.get_state, ["key"] * 50)} == {"ready"}
+    assert pool.submit(tasks.get_state, "key").result() is None
     with pytest.raises(TypeError):
         InterpreterPoolExecutor(initializer=1)  # type: ignore[arg-type]
 
 
-def lambda_free_state(_: int) -> str:
-    return STATE
+@needs_interpreters
+def test_initializer_failing_in_the_second(tmp_path: Path) -> None:
+    """What runs in the first ends; all else fails."""
+    with InterpreterPoolExecutor(2, initializer=inside.fail_if_there, initargs=(str(tmp_path / "one"),)) as pool:
+        r, w = os.pipe()
+        first = pool.submit(inside.read_from, r)
+        while not pool._pool.board[0] and not pool._pool.board[1]:
+            time.sleep(0.001)
+        second = [pool.submit(tasks.same, i) for i in range(3)]
+        assert {type(f.exception(10)) for f in second} == {BrokenInterpreterPool}
+        os.write(w, b"x")
+        assert first.result(10) == b"x"
+    os.close(r)
+    os.close(w)
+
+
+@needs_interpreters
+def test_defect_of_the_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that reads the results fails: so does every future, and nobody waits for ever."""
+
+    def defect(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    with InterpreterPoolExecutor(2) as pool:
+        assert pool.submit(tasks.same, 1).result(10) == 1
+        r, w = os.pipe()
+        futures = [pool.submit(inside.read_from, r), *(pool.submit(tasks.same, bytes(5_000)) for _ in range(9))]
+        monkeypatch.setattr(_pool, "_look", defect)
+        with contextlib.suppress(BrokenInterpreterPool):
+            futures.append(pool.submit(tasks.same, 1))
+        pool.shutdown(wait=False)
+        assert isinstance(futures[0].exception(10), BrokenInterpreterPool)
+        assert all(type(f.exception(10)) in {type(None), BrokenInterpreterPool} for f in futures)
+        os.write(w, b"x")
+    os.close(r)
+    os.close(w)
+
+
+@needs_interpreters
+@pytest.mark.parametrize("size", [1, OUT])
+def test_defect_while_a_result_is_read(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """It is that future's exception."""
+
+    def defect(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    with InterpreterPoolExecutor(1) as pool:
+        with monkeypatch.context() as patch:
+            patch.setattr(_pool, "decode", defect)
+            assert isinstance(pool.submit(tasks.same, bytes(size)).exception(10), ZeroDivisionError)
+        assert pool.submit(tasks.same, 1).result(10) == 1
+
+
+@needs_interpreters
+def test_call_that_cannot_be_sent() -> None:
+    """A call may be half sent: the pool is broken, and its threads end."""
+
+    class NoMemory:
+        def put_nowait(self, item: Any) -> None:
+            raise MemoryError
+
+        def get_nowait(self) -> Any:
+            raise interpreters.QueueEmpty
+
+    with InterpreterPoolExecutor(1) as pool:
+        assert pool.submit(tasks.same, 1).result(10) == 1
+        calls, pool._pool.calls = pool._pool.calls, NoMemory()
+        with pytest.raises(MemoryError):
+            pool.submit(tasks.same, 1)
+        pool._pool.calls = calls
+        with pytest.raises(BrokenInterpreterPool):
+            pool.submit(tasks.same, 1)
+        assert not pool._pool.sent
+
+
+@needs_interpreters
+@pytest.mark.parametrize("which", ["tokens_in", "tokens_out", "records_in", "records_out"])
+def test_pipe_that_a_task_closes(which: str) -> None:
+    """The files are the process's: the pool is broken, and nobody waits for ever."""
+    with InterpreterPoolExecutor(2) as pool:
+        assert [*pool.map(tasks.same, range(9))] == [*range(9)]
+        futures = [pool.submit(inside.close, getattr(pool._pool, which))]
+        end = time.monotonic() + 10
+        with pytest.raises(BrokenInterpreterPool):
+            while time.monotonic() < end:
+                futures.append(pool.submit(tasks.same, 1))
+                time.sleep(0.001)
+        assert all(type(f.exception(10)) in {type(None), BrokenInterpreterPool} for f in futures)
+
+
+@needs_interpreters
+def test_views_that_do_not_travel(pool: InterpreterPoolExecutor) -> None:
+    """A released one is its task's error; one with strides is copied; of an empty one there is nothing to copy."""
+    released = memoryview(b"gone")
+    released.release()
+    for exc in pool.submit(tasks.same, released).exception(10), pool.submit(inside.released_view).exception(10):
+        assert isinstance(exc, interpreters.NotShareableError)
+    assert pool.submit(inside.strided_view).result(10).tolist() == [*range(0, 200, 2)]
+    assert pool.submit(inside.make_view, 0).result(10).tobytes() == b""
+
+
+@needs_interpreters
+def test_pool_in_a_worker(pool: InterpreterPoolExecutor) -> None:
+    """A task may have a pool of its own."""
+    assert pool.submit(inside.of_inner_pool, -3).result(30) == 3
 
 
 @needs_interpreters
@@ -358,11 +356,11 @@ def test_a_blocked_call_keeps_none_waiting() -> None:
     with InterpreterPoolExecutor(2) as pool:
         r, w = os.pipe()
         for _ in range(20):
-            assert [*pool.map(same, range(200))] == [*range(200)]
+            assert [*pool.map(tasks.same, range(200))] == [*range(200)]
             assert pool._pool.average < 1000  # so calls are sent ahead
-            first = pool.submit(wait_for, r)
-            rest = [pool.submit(same, i) for i in range(300)]
-            last = pool.submit(write_to, w)
+            first = pool.submit(inside.read_from, r)
+            rest = [pool.submit(tasks.same, i) for i in range(300)]
+            last = pool.submit(inside.write_to, w)
             assert first.result(10) == b"x"
             assert last.result(10) == 1
             assert [f.result(10) for f in rest] == [*range(300)]
@@ -375,10 +373,10 @@ def test_results_are_there_as_soon_as_they_are() -> None:
     """What was done before a call that blocks does not wait for it, with one worker."""
     with InterpreterPoolExecutor(1) as pool:
         r, w = os.pipe()
-        [*pool.map(same, range(500))]
-        before = [pool.submit(same, i) for i in range(30)]
-        blocked = pool.submit(wait_for, r)
-        after = [pool.submit(same, i) for i in range(30)]
+        [*pool.map(tasks.same, range(500))]
+        before = [pool.submit(tasks.same, i) for i in range(30)]
+        blocked = pool.submit(inside.read_from, r)
+        after = [pool.submit(tasks.same, i) for i in range(30)]
         assert [f.result(10) for f in before] == [*range(30)]
         assert not blocked.done()
         assert not any(f.done() for f in after)
@@ -393,10 +391,10 @@ def test_more_workers_only_when_needed() -> None:
     """Never more interpreters than `max_workers`; an idle one is used again."""
     with InterpreterPoolExecutor(3) as pool:
         for _ in range(5):
-            pool.submit(same, 1).result()
+            pool.submit(tasks.same, 1).result()
         assert len(pool._threads) == 1
         for chunksize in (1, 7):
-            ids = {*pool.map(where, range(500), chunksize=chunksize)}
+            ids = {*pool.map(inside.where, range(500), chunksize=chunksize)}
             assert len(interpreters.list_all()) <= 4
             assert 0 not in ids
         assert len(pool._threads) <= 3
@@ -411,8 +409,29 @@ def test_map_with_chunks_and_buffer(pool: InterpreterPoolExecutor) -> None:
     with pytest.raises(ZeroDivisionError):
         next(results)
     done = pool.stats().done
-    assert sum(pool.map(same, range(1000), chunksize=100)) == 499500
+    assert sum(pool.map(tasks.same, range(1000), chunksize=100)) == 499500
     assert pool.stats().done == done + 10
+
+
+@needs_interpreters
+@pytest.mark.skipif(sys.platform == "win32", reason="files are numbered otherwise")
+def test_files_of_high_numbers() -> None:
+    """`select` takes none from 1024 on; a pool in a process with more files does not need it."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2000, hard), hard))
+    taken: list[int] = []
+    try:
+        while not taken or taken[-1] < 1030:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+        pool = InterpreterPoolExecutor(1)
+        done = threading.Event()
+        pool.submit(time.sleep, 0.1).add_done_callback(lambda _: (pool.shutdown(), done.set()))
+        assert done.wait(10)
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @needs_interpreters
@@ -420,8 +439,8 @@ def test_cancel() -> None:
     """What has not been sent can be cancelled; what has is running, and is run."""
     r, w = os.pipe()
     with InterpreterPoolExecutor(1) as pool:
-        running = pool.submit(wait_for, r)
-        waiting = [pool.submit(same, i) for i in range(5)]
+        running = pool.submit(inside.read_from, r)
+        waiting = [pool.submit(tasks.same, i) for i in range(5)]
         assert running.running()
         assert not running.cancel()
         assert waiting[0].cancel()
@@ -429,14 +448,14 @@ def test_cancel() -> None:
         assert [f.result(10) for f in waiting[1:]] == [1, 2, 3, 4]
         with pytest.raises(CancelledError):
             waiting[0].result()
-        again = pool.submit(wait_for, r)
-        waiting = [pool.submit(same, i) for i in range(5)]
+        again = pool.submit(inside.read_from, r)
+        waiting = [pool.submit(tasks.same, i) for i in range(5)]
         pool.shutdown(wait=False, cancel_futures=True)
         assert all(f.cancelled() for f in waiting)
         os.write(w, b"x")
         assert again.result(10) == b"x"
         with pytest.raises(RuntimeError, match="after shutdown"):
-            pool.submit(same, 1)
+            pool.submit(tasks.same, 1)
     os.close(r)
     os.close(w)
 
@@ -447,8 +466,8 @@ def test_callbacks() -> None:
     seen = []
     with InterpreterPoolExecutor(1) as pool:
         for i in range(3):
-            pool.submit(same, i).add_done_callback(lambda future: seen.append(future.result()))
-        pool.submit(same, bytes(OUT)).add_done_callback(lambda future: seen.append(len(future.result())))
+            pool.submit(tasks.same, i).add_done_callback(lambda future: seen.append(future.result()))
+        pool.submit(tasks.same, bytes(OUT)).add_done_callback(lambda future: seen.append(len(future.result())))
     assert sorted(seen) == [0, 1, 2, OUT]
 
 
@@ -458,17 +477,18 @@ def test_shutdown_in_a_callback() -> None:
     for payload in (1, bytes(OUT)):
         pool = InterpreterPoolExecutor(1)
         done = threading.Event()
-        pool.submit(same, payload).add_done_callback(lambda _, pool=pool: (pool.shutdown(), done.set()))
+        assert pool.submit(tasks.same, 1).result(10) == 1
+        pool.submit(tasks.same, payload).add_done_callback(lambda _, pool=pool: (pool.shutdown(), done.set()))
         assert done.wait(10)
 
 
 @needs_interpreters
 def test_collected_without_shutdown() -> None:
     """The work ends, then the interpreters; the fixture looks for them."""
-    futures = [InterpreterPoolExecutor(1).submit(same, i) for i in range(2)]
+    futures = [InterpreterPoolExecutor(1).submit(tasks.same, i) for i in range(2)]
     assert [f.result(10) for f in futures] == [0, 1]
     pool = InterpreterPoolExecutor(2)
-    results = pool.map(same, range(50))
+    results = pool.map(tasks.same, range(50))
     del pool
     gc.collect()
     assert [*results] == [*range(50)]
@@ -478,11 +498,11 @@ def test_collected_without_shutdown() -> None:
 def test_results_are_not_held(pool: InterpreterPoolExecutor) -> None:
     """Nobody but the caller keeps results or exceptions."""
 
-    for call in (set, [1]), (fail, Own, 1):
+    for call in (set, [1]), (tasks.raise_it, inside.Own, 1):
         future = pool.submit(*call)
         ref = weakref.ref(future.exception() or future.result())
         del future
-        pool.submit(same, 1).result()
+        pool.submit(tasks.same, 1).result()
         gc.collect()
         assert ref() is None
 
@@ -494,7 +514,7 @@ def test_many_threads_submit() -> None:
 
         def run(start: int) -> bool:
             payloads = [(start + i, bytes(size)) for i, size in enumerate((0, 1_000, 5_000, OUT, 200_000) * 40)]
-            return [f.result(30) for f in [pool.submit(same, p) for p in payloads]] == payloads
+            return [f.result(30) for f in [pool.submit(tasks.same, p) for p in payloads]] == payloads
 
         assert all(threads.map(run, range(0, 4000, 1000)))
 
@@ -503,8 +523,8 @@ def test_many_threads_submit() -> None:
 def test_stats(pool: InterpreterPoolExecutor) -> None:
     """One line for each interpreter, named by its number."""
     r, w = os.pipe()
-    blocked = pool.submit(wait_for, r)
-    assert [*pool.map(same, range(10))] == [*range(10)]
+    blocked = pool.submit(inside.read_from, r)
+    assert [*pool.map(tasks.same, range(10))] == [*range(10)]
     stats = pool.stats()
     assert (stats.processes, stats.running, stats.done) == (1, 1, 10)
     assert {int(worker.name) for worker in stats.workers} <= {i.id for i in interpreters.list_all()} - {0}
@@ -526,14 +546,14 @@ def test_asyncio_and_as_completed(pool: InterpreterPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(InterpreterPoolExecutor(1))
         return [
-            *await asyncio.gather(*(loop.run_in_executor(pool, same, i) for i in range(20))),
-            await loop.run_in_executor(None, where),
+            *await asyncio.gather(*(loop.run_in_executor(pool, tasks.same, i) for i in range(20))),
+            await loop.run_in_executor(None, inside.where),
         ]
 
     result = asyncio.run(main())
     assert result[:20] == [*range(20)]
     assert result[20] != 0
-    assert sorted(f.result() for f in as_completed([pool.submit(same, i) for i in range(50)])) == [*range(50)]
+    assert sorted(f.result() for f in as_completed([pool.submit(tasks.same, i) for i in range(50)])) == [*range(50)]
 
 
 @needs_interpreters
@@ -548,13 +568,13 @@ def test_lambdas_and_closures(serializer: str) -> None:
         assert pool.submit(lambda n: n + ten, 1).result() == 11
         assert [*pool.map(lambda n: n * ten, range(5), chunksize=2)] == [0, 10, 20, 30, 40]
         assert pool.submit(lambda: lambda: ten).result()() == 10
-        assert pool.submit(same, [bytes(OUT)]).result() == [bytes(OUT)]
+        assert pool.submit(tasks.same, [bytes(OUT)]).result() == [bytes(OUT)]
     with InterpreterPoolExecutor(1) as pool:
         assert pool.submit(lambda n, m=2: [n for _ in range(m)], 1).result() == [1, 1]
         exc = pool.submit(lambda: ten).exception()
         assert isinstance(exc, interpreters.NotShareableError)
         assert serializer in str(exc)
-        assert isinstance(pool.submit(lambda: same).exception(), interpreters.NotShareableError)
+        assert isinstance(pool.submit(lambda: tasks.same).exception(), interpreters.NotShareableError)
 
 
 _SCRIPT = """

@@ -25,7 +25,7 @@ try:
 except ImportError:
     interpreters = None  # type: ignore[assignment,unused-ignore]
 
-__all__ = ["decode", "encode", "interpreters", "main_source"]
+__all__ = ["decode", "encode", "failure", "interpreters", "main_source", "stateless"]
 
 
 _LIFTED = frozenset({bytes, memoryview, list, tuple, dict})
@@ -51,14 +51,20 @@ def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...]
     if fn is call_chunk:
         kind = _inside.CHUNK
         fn = args[0]
-        obj: Any = args
-    else:
-        for arg in args:
-            if type(arg) in _LIFTED:
-                args = tuple(map(beside.lift, args))
-                break
-        obj = fn, args, kwargs
+    obj: Any = args
     try:
+        if kind == _inside.CALL:
+            for arg in args:
+                if type(arg) in _LIFTED:
+                    items = args[0] if len(args) == 1 and type(arg) is tuple else args
+                    large = _inside.large_in(items)
+                    if not large and items is arg:
+                        break
+                    if large and not kwargs and (parts := _native(serializer, fn, args, items, large)) is not None:
+                        return parts
+                    args = tuple(map(beside.lift, args))
+                    break
+            obj = fn, args, kwargs
         code = None
         if kind == _inside.CALL and serializer.name == "pickle" and _of_session(fn):
             code = stateless(fn)
@@ -83,6 +89,17 @@ def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...]
         ) from exc
     shared: Any = message if len(message) <= _inside.COPIED else memoryview(message)
     return kind, shared, *beside.views
+
+
+def _native(serializer: Serializer, fn: Any, args: tuple[Any, ...], items: tuple[Any, ...], large: list[int]) -> Any:
+    """Make a message of a call whose arguments go as they are, or None."""
+    if not _inside.native(items, large) or _of_session(fn):
+        return None
+    try:
+        message = serializer.dumps(fn)
+    except Exception:  # the way of all others finds out what else can be done
+        return None
+    return _inside.NATIVE, message if len(message) <= _inside.COPIED else memoryview(message), *args
 
 
 def _of_session(fn: Any) -> bool:
@@ -141,11 +158,12 @@ def decode(
     try:
         if kind == _inside.ERROR:
             return False, failure(serializer, message)
-        if kind == _inside.BYTES:
+        if kind == _inside.ITSELF:
             return True, views[0]
         copies = [view if type(view) is bytes else bytes(view) if view.readonly else bytearray(view) for view in views]
         if kind == _inside.VIEW:
-            return True, memoryview(copies[0]).cast(*_shape(views[0]))
+            copy = memoryview(copies[0])
+            return True, copy.cast(*_shape(views[0])) if copy.nbytes else copy
         return True, serializer.loads(message, buffers=copies)
     except BaseException as exc:
         exc.__traceback__ = None

@@ -25,12 +25,37 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__: list[str] = []
+__all__ = [
+    "BYE",
+    "CALL",
+    "CHUNK",
+    "CODE",
+    "COPIED",
+    "ERROR",
+    "INLINE",
+    "ITSELF",
+    "LIFTED",
+    "NATIVE",
+    "OUT_OF_BAND",
+    "QUIT",
+    "RECORD",
+    "RESULT",
+    "RUN",
+    "VIEW",
+    "WAKE",
+    "Beside",
+    "again",
+    "large_in",
+    "main",
+    "native",
+    "own_code",
+]
 
 # What a call is.
-CALL, CHUNK, CODE = range(3)
-# What a record is: a call's result or error, a worker's end, "look around"; in the queue also bytes or a view alone.
-RESULT, ERROR, BYE, WAKE, BYTES, VIEW = range(6)
+CALL, CHUNK, CODE, NATIVE = range(4)
+# What a record is: a call's result or error, a worker's end, "look around"; from a worker that
+# leaves the loop also an object itself, or a view.
+RESULT, ERROR, BYE, WAKE, ITSELF, VIEW = range(6)
 
 RECORD = struct.Struct("<IQHBI")
 """Length of what follows, the call's number, the worker's, what it is, how long the call took in microseconds."""
@@ -49,6 +74,29 @@ LIFTED = 64
 
 RUN, QUIT = b"r", b"q"
 """The tokens."""
+
+
+_NATIVE = frozenset({bytes, str, int, float, bool, type(None)})
+_INT = 1 << 62
+
+
+def large_in(items: Any) -> list[int]:
+    """Return the identities of the large bytes among items; none if there are too many to look at them all."""
+    if len(items) > LIFTED:
+        return []
+    return [id(item) for item in items if type(item) is bytes and len(item) >= OUT_OF_BAND]
+
+
+def native(items: tuple[Any, ...], large: list[int]) -> bool:
+    """Return whether a tuple goes as it is: CPython copies all of it by itself, large bytes at less cost than pickle.
+
+    Args:
+        items: the tuple.
+        large: its large bytes; each may be there only once, as each is copied.
+    """
+    if not large or len({*large}) < len(large):
+        return False
+    return all(type(item) in _NATIVE and (type(item) is not int or -_INT < item < _INT) for item in items)
 
 
 _CONTAINERS = frozenset({list, tuple, dict})
@@ -83,10 +131,9 @@ class Beside:
             buffer = pickle.PickleBuffer(obj)
             self.lifted[id(buffer)] = (obj, buffer)
             return buffer
-        if cls not in _CONTAINERS or len(obj) > LIFTED:
+        if cls not in _CONTAINERS:
             return obj
-        items = obj.values() if cls is dict else obj
-        large = [id(item) for item in items if type(item) is bytes and len(item) >= OUT_OF_BAND]
+        large = large_in(obj.values() if cls is dict else obj)
         if not large or len({*large}) < len(large) or not self.seen.isdisjoint(large):
             return obj
         if cls is dict:
@@ -124,6 +171,9 @@ class _Again:
 
 again = _Again()
 
+own_code: bytes | None = None
+"""The code of this module, in a worker: there it has no file, and a pool in a worker's task needs it too."""
+
 
 def main(setup: tuple[Any, ...]) -> None:
     """Make `again` ready, and run the initializer.
@@ -136,7 +186,7 @@ def main(setup: tuple[Any, ...]) -> None:
     worker = _Worker(number, records, (main_name, main_path))
     worker.resolve(serializer)
     if initial is not None and (answer := worker.answer(initial))[0] == ERROR:
-        again.loop = lambda: (0, answer[0], 0, *answer[1:])
+        again.loop = lambda: (0, answer[0], 0, 0, *answer[1:])
     else:
         again.loop = functools.partial(_loop, worker, tokens, calls, board.cast("Q"), number)
 
@@ -144,7 +194,10 @@ def main(setup: tuple[Any, ...]) -> None:
 def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: int) -> Any:
     read, get, answer, small, clock = os.read, calls.get_nowait, worker.answer, worker.small, time.perf_counter_ns
     while True:
-        if read(tokens, 1) == QUIT:
+        token = read(tokens, 1)
+        if not token:
+            raise EOFError("the pool's pipe is closed")
+        if token == QUIT:
             again.loop = None
             del calls, get  # a traceback in a cycle may hold this frame until there is no module to release a queue
             return None
@@ -156,12 +209,19 @@ def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: in
         start = clock()
         outcome = answer(call)
         del call
-        board[place] = 0
         took = min((clock() - start) // 1000, 0xFFFFFFFF)
-        if not small(task, outcome, took):
-            kind, message, *views = outcome
-            return task, kind, took, message if len(message) <= COPIED else memoryview(message), *views
-        del outcome
+        board[place] = 0  # before the result is there: `stats()` counts
+        try:
+            if small(task, outcome, took):
+                del outcome
+                continue
+        except BaseException:
+            board[place] = task  # it has no result: whoever looks after the pool's accident fails it
+            raise
+        board[place] = task  # until the result is taken
+        kind, message, *views = outcome
+        size = len(message) + sum(view.nbytes if type(view) is memoryview else len(view) for view in views)
+        return task, kind, took, size, message if len(message) <= COPIED else memoryview(message), *views
 
 
 class _Worker:
@@ -200,9 +260,11 @@ class _Worker:
             return self.failure(stage, exc)
 
     def decode(
-        self, _: int, kind: int, message: bytes | memoryview, *buffers: bytes | memoryview
+        self, _: int, kind: int, message: bytes | memoryview, *buffers: Any
     ) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
         """Make a function and its arguments of a call."""
+        if kind == NATIVE:
+            return self.loads(message), buffers, {}
         try:
             parts = self.loads(message, buffers=buffers)
         except AttributeError as exc:
@@ -240,11 +302,17 @@ class _Worker:
         """Make a message of a result."""
         kind = type(result)
         if kind is bytes and len(result) >= OUT_OF_BAND:
-            return BYTES, b"", result
+            return ITSELF, b"", result
         if kind is memoryview:
+            _ = result.nbytes  # raises if it has been released
             return VIEW, b"", result
         beside = Beside()
-        if kind in _CONTAINERS:
+        if kind is tuple:
+            if large := large_in(result):
+                if native(result, large):
+                    return ITSELF, b"", result
+                result = beside.lift(result)
+        elif kind in _CONTAINERS:
             result = beside.lift(result)
         message = self.dumps(result, buffer_callback=beside.collect)
         return RESULT, message, *beside.views

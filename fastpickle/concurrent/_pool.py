@@ -1,0 +1,460 @@
+"""The threads of an `InterpreterPoolExecutor`: the manager, a thread for each worker interpreter, and what they share.
+
+    Pool.submit ─► waiting ─► feed ─► queue of calls, tokens ─► worker ─► _look or _take ─► _deliver ─► future
+    an interpreter fails ─► Pool.fail: no call is taken any more, those that run come to their end
+    a thread here fails, or a pipe ─► Pool.collapse: every future fails at once
+
+Not for: what a call and a result look like (`_calls`), and what users see (`interpreter_pool`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import itertools
+import marshal
+import os
+import select
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from concurrent.futures._base import LOGGER, BrokenExecutor
+from typing import Any
+
+from . import _inside
+from ._calls import decode, encode, interpreters, main_source
+from .serializers import resolve
+
+if interpreters is None:
+
+    class BrokenInterpreterPool(BrokenExecutor):
+        """Raised when a worker interpreter failed, or its initializer."""
+
+else:
+    from concurrent.futures.interpreter import BrokenInterpreterPool  # type: ignore  # new in 3.14
+
+__all__ = ["BrokenInterpreterPool", "Pool"]
+
+_SHORT = 1000.0
+"""Microseconds of work that are sent to a worker ahead: calls that take longer are not."""
+
+_PER_MICROSECOND = 256
+"""Bytes of a result that count as a microsecond: large ones are not made ahead, or the memory for them is ever new."""
+
+_AHEAD = 64
+"""Calls that are sent ahead in all: what CPython keeps to release shared objects with holds 300."""
+
+_BOOT = f"""
+import marshal, sys, types
+sys.modules["{_inside.__name__}"] = _module = types.ModuleType("{_inside.__name__}")
+exec(marshal.loads(_setup[0]), _module.__dict__)
+_module.own_code = _setup[0]
+_module.main(_setup[1:])
+del _setup, _module, marshal, sys, types
+"""
+
+_pools: set[Pool] = set()
+_exiting = False
+
+
+def _python_exit() -> None:
+    """Let the pools end their work, before Python joins all threads."""
+    global _exiting
+    _exiting = True
+    pools = [*_pools]
+    for pool in pools:
+        pool.stop()
+    for pool in pools:
+        pool.join()
+
+
+if interpreters is not None:
+    # as `concurrent.futures.thread` does; an atexit function would be too late
+    threading._register_atexit(_python_exit)  # type: ignore[attr-defined]
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_pools.clear)  # a forked child has none of the threads
+
+
+@functools.cache
+def _inside_code() -> bytes:
+    """Return the code of `_inside`, which is executed in each worker."""
+    if _inside.own_code is not None:
+        return _inside.own_code  # this is a worker itself
+    spec = importlib.util.find_spec(_inside.__name__)
+    return marshal.dumps(spec.loader.get_code(_inside.__name__))  # type: ignore[union-attr]  # loaders of files have it
+
+
+class Pool:
+    """What the threads of an executor share: they hold no reference to the executor itself."""
+
+    def __init__(self, max_workers: int, prefix: str, serializer: str, initial: tuple[Any, ...] | None) -> None:
+        self.max_workers = max_workers
+        self.prefix = prefix
+        self.serializer = resolve(serializer)
+        self.initial = initial
+        self.lock = threading.Lock()
+        self.manager: threading.Thread | None = None
+        self.threads: set[threading.Thread] = set()
+        self.live = 0  # workers that have not said goodbye
+        self.done: list[int] = []  # calls that each has ended
+        self.waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
+        self.sent: dict[int, Future[Any]] = {}
+        self.numbers = itertools.count(1)
+        self.average = 2 * _SHORT  # microseconds that a call takes, lately
+        self.broken: str | None = None
+        self.stopping = False
+        self.quit_sent = False
+        self.closed = False
+        self.fds: list[int] = []
+        self.wakers = 0  # threads that are writing into the pipe of records
+        self.executor: weakref.ref[Any] | None = None
+        self.ids: dict[int, int] = {}  # the interpreter of each worker
+        self.accidents: dict[int, BaseException] = {}  # why a worker ended that was not told to
+
+    # -- the executor's side
+
+    def open(self) -> None:
+        """Begin, at the first call."""
+        self.main_source = main_source()  # a script that has ended has no __file__ any more
+        self.calls: Any = interpreters.create_queue()
+        self.board = memoryview(bytearray(8 * self.max_workers)).cast("Q")
+        self.close_some(*self.fds)  # of a try that Ctrl+C ended
+        try:
+            self.fds += os.pipe()
+            self.fds += os.pipe()
+            self.tokens_in, self.tokens_out, self.records_in, self.records_out = self.fds
+            _pools.add(self)
+            self.manager = threading.Thread(target=_manage, args=(self,), name=f"{self.prefix}_manager")
+            self.manager.start()
+        except (OSError, RuntimeError):  # too many open files, or threads
+            _pools.discard(self)
+            self.manager = None
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the pipes, and let the queue go: its `__del__` fails where it lives until Python ends."""
+        self.calls = None
+        self.close_some(*self.fds)
+
+    def close_some(self, *fds: int) -> None:
+        """Close ends of the pipes, each once; a task may have done so."""
+        for fd in fds:
+            if fd in self.fds:
+                self.fds.remove(fd)
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+
+    def submit(self, future: Future[Any], parts: tuple[Any, ...] | None) -> None:
+        """Take a call; None has failed already, and is only taken if the pool takes any."""
+        with self.lock:
+            if self.broken is not None:
+                raise BrokenInterpreterPool(self.broken)
+            if _exiting:
+                raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+            if self.stopping:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            if parts is None:
+                return
+            if self.manager is None:
+                self.open()
+            if len(self.done) < self.max_workers and len(self.sent) + len(self.waiting) >= self.live:
+                self.start_worker()
+            self.waiting.append((future, parts))
+            try:
+                self.feed()
+                return
+            except BaseException as exc:  # a pipe is closed, there is no memory, or Ctrl+C: a call may be half sent
+                failed = exc
+        self.collapse()
+        self.stop()
+        if isinstance(failed, OSError):
+            raise BrokenInterpreterPool(self.broken) from failed
+        raise failed
+
+    def start_worker(self) -> None:
+        number = len(self.done)
+        thread = threading.Thread(target=_work, args=(self, number), name=f"{self.prefix}_{number}")
+        self.live += 1
+        self.done.append(0)
+        self.threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError:  # too many threads; after Ctrl+C, it may be running
+            self.live -= 1
+            self.done.pop()
+            self.threads.discard(thread)
+            raise
+
+    def feed(self) -> None:
+        """Send what may be sent; with the lock."""
+        waiting, sent = self.waiting, self.sent
+        if not waiting:
+            return
+        room = self.live - len(sent)
+        if self.average < _SHORT:
+            room += min(_AHEAD, int(_SHORT / self.average) * self.live)
+        tokens = 0
+        while room > 0 and waiting:
+            future, parts = waiting.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            number = next(self.numbers)
+            sent[number] = future
+            self.calls.put_nowait((number, *parts))
+            room -= 1
+            tokens += 1
+        if tokens:
+            os.write(self.tokens_out, _inside.RUN * tokens)
+
+    def stop(self, *, collected: bool = False) -> None:
+        """Let the workers end when all calls are done.
+
+        Args:
+            collected: whether the collector calls, which may be anywhere: even where this thread holds the lock. Then
+                the manager holds it, as the executor is no more, and looks at `stopping` after it has released it.
+        """
+        self.stopping = True
+        if self.manager is None or not self.lock.acquire(blocking=not collected):
+            return
+        try:
+            if self.closed:
+                return
+            self.wakers += 1
+        finally:
+            self.lock.release()
+        # Without the lock: the pipe may be full, and the manager wants the lock before it reads on.
+        try:
+            if self.manager is not threading.current_thread() or _has_room(self.records_out):
+                os.write(self.records_out, _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0))
+        except OSError:  # a task has closed it: the manager sees that for itself
+            pass
+        finally:
+            with self.lock:
+                self.wakers -= 1
+                if self.closed and not self.wakers:
+                    self.close()
+
+    def join(self) -> None:
+        """Wait for the threads; if one of them asks, in a callback, it would wait for itself, and does not."""
+        threads = [*self.threads, *([self.manager] if self.manager else ())]
+        if threading.current_thread() not in threads:
+            for thread in threads:
+                thread.join()
+
+    # -- the workers' and the manager's side
+
+    def ended(self, worker: int, task: int, took: int) -> Future[Any] | None:
+        """Note that a call has ended, and return its future; None if it has failed meanwhile, with the pool."""
+        self.done[worker] += 1
+        self.average += (min(took, 4 * _SHORT) - self.average) / 8  # one long call, an import, is soon forgotten
+        return self.sent.pop(task, None)
+
+    def fail(self, why: str) -> list[Future[Any]]:
+        """Break: no call is taken any more, and those that no worker has are returned."""
+        with self.lock:
+            self.broken = why
+            self.stopping = True
+            lost = [future for future, _ in self.waiting if future.set_running_or_notify_cancel()]
+            self.waiting.clear()
+            try:
+                while self.calls is not None:
+                    lost.append(self.sent.pop(self.calls.get_nowait()[0]))
+            except interpreters.QueueEmpty:
+                pass
+            return lost
+
+    def collapse(self) -> None:
+        """Break at once: what the workers run has failed too, for a thread here or a pipe has."""
+        lost = self.fail("A thread of the pool or one of its pipes failed, the pool is not usable anymore")
+        with self.lock:
+            while self.sent:
+                lost.append(self.sent.popitem()[1])
+        _fail_all(self, lost)
+
+    def abandon(self) -> None:
+        """End without the manager: whatever the workers wait for, they find the pipes closed."""
+        with self.lock:
+            self.closed = True
+            with contextlib.suppress(OSError):
+                os.write(self.tokens_out, _inside.QUIT * self.live)
+        self.close_some(self.tokens_out, self.records_in)
+        for thread in [*self.threads]:
+            thread.join()
+        with self.lock:
+            if not self.wakers:
+                self.close()
+
+    def finish_if_done(self) -> bool:
+        """Tell the workers to quit when nothing is waiting; whether all have; with the lock."""
+        if not self.stopping or self.waiting:
+            return False
+        if not self.quit_sent:
+            self.quit_sent = True
+            os.write(self.tokens_out, _inside.QUIT * self.live)
+        if self.live:
+            return False
+        self.closed = True
+        if not self.wakers:
+            self.close()
+        return True
+
+
+def _work(pool: Pool, number: int) -> None:
+    """Be a worker: make an interpreter, and stay in its loop but for large results."""
+    interpreter = None
+    try:
+        initial = None if pool.initial is None else encode(pool.serializer, pool.initial[0], pool.initial[1], {})
+        interpreter = interpreters.create()
+        pool.ids[number] = interpreter.id
+        setup = (
+            _inside_code(),
+            tuple(path for path in sys.path if type(path) is str),
+            pool.serializer.name,
+            *pool.main_source,
+            pool.tokens_in,
+            pool.records_out,
+            pool.calls,
+            pool.board.cast("B"),
+            number,
+            None if initial is None else (0, *initial),
+        )
+        interpreter.prepare_main(_setup=setup)
+        del setup, initial
+        interpreter.exec(_BOOT)
+        while (answer := interpreter.call(_inside.again)) is not None:
+            if answer[0] == 0:
+                pool.accidents[number] = decode(pool.serializer, answer[1], answer[4])[1]
+                break
+            _take(pool, number, *answer)
+            del answer
+    except BaseException as exc:
+        pool.accidents[number] = exc
+    finally:
+        try:
+            if interpreter is not None:
+                interpreter.close()
+        except BaseException as exc:
+            pool.accidents.setdefault(number, exc)
+        try:
+            os.write(pool.records_out, _inside.RECORD.pack(0, 0, number, _inside.BYE, 0))
+        except OSError:  # the manager is gone, or a task has closed the pipe
+            pool.collapse()
+
+
+def _take(pool: Pool, number: int, task: int, kind: int, took: int, size: int, message: Any, *views: Any) -> None:
+    """End the call whose result a worker left its loop for."""
+    pool.board[number] = 0
+    future = pool.ended(number, task, took + size // _PER_MICROSECOND)
+    try:
+        if pool.waiting:
+            with pool.lock:
+                pool.feed()
+    finally:
+        _deliver(pool, future, kind, message, views)
+
+
+def _manage(pool: Pool) -> None:
+    """Be the manager: read what the workers write, until all have said goodbye."""
+    try:
+        rest = b""
+        done = False
+        while not done:
+            if not (pool.stopping and not pool.quit_sent and not pool.waiting):
+                data = os.read(pool.records_in, 1 << 16)
+                if not data:
+                    raise EOFError("a task has closed the pool's pipes")
+                rest += data
+            rest, done = _look(pool, rest)
+    except BaseException:
+        LOGGER.critical("Exception in the thread that manages a pool:", exc_info=True)
+        pool.collapse()
+        pool.abandon()
+    finally:
+        _pools.discard(pool)
+
+
+def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
+    """Do what the records say; return what is left of them, and whether all is done."""
+    ended: list[tuple[Future[Any] | None, int, bytes]] = []
+    gone: list[int] = []
+    at = 0
+    size = _inside.RECORD.size
+    while len(data) - at >= size:
+        length, task, worker, kind, took = _inside.RECORD.unpack_from(data, at)
+        end = at + size + length
+        if end > len(data):
+            break
+        if kind < _inside.BYE:
+            ended.append((pool.ended(worker, task, took), kind, data[at + size : end]))
+        elif kind == _inside.BYE:
+            gone.append(worker)
+        at = end
+    ended.reverse()
+    try:
+        if gone or pool.waiting:  # `submit` puts calls there before it looks how many are sent: none is overlooked
+            with pool.lock:
+                pool.live -= len(gone)
+                pool.feed()
+    finally:
+        while ended:
+            _deliver(pool, *ended.pop())
+    for worker in gone:
+        _bury(pool, worker)
+    if not pool.stopping:
+        return data[at:], False
+    with pool.lock:
+        return data[at:], pool.finish_if_done()
+
+
+def _deliver(
+    pool: Pool, future: Future[Any] | None, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()
+) -> None:
+    """End a future; whatever its callbacks do, the manager goes on."""
+    if future is None:
+        return
+    try:
+        good, result = decode(pool.serializer, kind, message, views)
+    except BaseException as exc:
+        good, result = False, exc
+    try:
+        if good:
+            future.set_result(result)
+        else:
+            future.set_exception(result)
+    except BaseException:
+        LOGGER.critical("Exception in a callback:", exc_info=True)
+
+
+def _bury(pool: Pool, worker: int) -> None:
+    """Let a worker's interpreter go; if it was not told to, the pool is broken."""
+    exc = pool.accidents.pop(worker, None)
+    if exc is not None:
+        LOGGER.critical("Exception in initializer:", exc_info=exc)
+        lost = pool.fail("An interpreter or its initializer failed, the pool is not usable anymore")
+        running = pool.sent.pop(pool.board[worker], None)
+        if running is not None:
+            lost.append(running)
+        _fail_all(pool, lost)
+    pool.ids.pop(worker, None)
+
+
+def _fail_all(pool: Pool, lost: Iterable[Future[Any]]) -> None:
+    for future in lost:
+        try:
+            future.set_exception(BrokenInterpreterPool(pool.broken))
+        except BaseException:
+            LOGGER.critical("Exception in a callback:", exc_info=True)
+
+
+def _has_room(fd: int) -> bool:
+    """Return whether a write into a pipe would not wait."""
+    if not hasattr(select, "poll"):  # Windows, where nothing tells
+        return True
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(0))

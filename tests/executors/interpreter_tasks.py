@@ -1,0 +1,102 @@
+"""Tasks for interpreters, and objects with buffers; each interpreter imports it, so it imports little."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from typing import Any
+
+from .tasks import raise_it
+
+
+def where(_: Any = None) -> int:
+    from concurrent import interpreters  # noqa: PLC0415  # CPython 3.14 and later
+
+    return interpreters.get_current().id
+
+
+def read_from(fd: int) -> bytes:
+    return os.read(fd, 1)
+
+
+def write_to(fd: int) -> int:
+    return os.write(fd, b"x")
+
+
+class Own(Exception):
+    """Weakly referenced."""
+
+
+class Hostile:
+    """Raises when pickled or when unpickled."""
+
+    def __init__(self, when: str, what: type[BaseException] = ValueError) -> None:
+        self.when, self.what = when, what
+
+    def __reduce__(self) -> Any:
+        if self.when == "dumps":
+            raise self.what("while pickled")
+        return raise_it, (self.what, "while unpickled")
+
+
+def hostile(when: str, what: type[BaseException]) -> Hostile:
+    return Hostile(when, what)
+
+
+class Holder:
+    """Gives its buffer to whoever pickles it."""
+
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        return Holder, (pickle.PickleBuffer(self.buffer),)
+
+
+def kind_of_buffer(holder: Holder) -> tuple[str, bool, bytes]:
+    view = memoryview(holder.buffer)
+    return type(holder.buffer).__name__, view.readonly, bytes(view[:4])
+
+
+def fill(view: memoryview) -> None:
+    view[:3] = b"new"
+
+
+def make_holder(readonly: bool, size: int) -> Holder:
+    return Holder(bytes(size) if readonly else bytearray(size))
+
+
+def make_view(size: int) -> memoryview:
+    return memoryview(bytearray(size)).cast("I")
+
+
+def fail_with_lock() -> None:
+    raise ValueError(threading.Lock())
+
+
+def released_view() -> memoryview:
+    view = memoryview(b"gone")
+    view.release()
+    return view
+
+
+def strided_view() -> memoryview:
+    return memoryview(bytearray(range(200)))[::2]
+
+
+def close(*fds: int) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def fail_if_there(path: str) -> None:
+    """Fail in the second interpreter."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+
+
+def of_inner_pool(x: Any) -> Any:
+    from fastpickle.concurrent import InterpreterPoolExecutor  # noqa: PLC0415  # takes a while
+
+    with InterpreterPoolExecutor(1) as pool:
+        return pool.submit(abs, x).result()
