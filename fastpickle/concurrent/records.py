@@ -58,8 +58,8 @@ FAILED = 9
 _HEADER = Struct("<BQdQ")
 _READ = 1 << 20
 """Bytes that one read asks for."""
-_PIPE = 1 << 20
-"""Bytes that a pipe is to hold, where it can be told: as many as Linux lets everybody have; 64 KiB otherwise."""
+_PIPE = 1 << 17
+"""Bytes that a pipe is to hold, where it can be told, instead of 64 KiB: what is larger is out of the caches."""
 _LARGE = 1 << 16
 """A payload of so many bytes is read into its place, and not put together of what the reads give."""
 _COPIED = 1 << 14
