@@ -111,7 +111,7 @@ def stateless(fn: Any) -> tuple[bytes, str, Any, Any] | None:
     """Return what a function is made of, if it needs nothing but its arguments and builtins, else None."""
     if type(fn) is not types.FunctionType or fn.__closure__:
         return None
-    builtin = fn.__builtins__  # type: ignore[attr-defined]  # typeshed has not got it
+    builtin = fn.__builtins__  # type: ignore[attr-defined,unused-ignore]  # not every typeshed has it
     if any(name in fn.__globals__ or name not in builtin for name in _globals(fn.__code__)):
         return None
     return marshal.dumps(fn.__code__), fn.__module__, fn.__defaults__, fn.__kwdefaults__

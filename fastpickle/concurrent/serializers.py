@@ -7,11 +7,9 @@ Not for: deciding what travels as it is, or beside the bytes (the executors' mod
 
 from __future__ import annotations
 
-import copyreg
 import importlib
 import io
 import pickle
-from collections import ChainMap
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
@@ -74,14 +72,8 @@ def _dumps(obj: object, buffer_callback: Callable[[Any], Any] | None = None) -> 
     return pickle.dumps(obj, _PROTOCOL, buffer_callback=buffer_callback)
 
 
-#: What `ForkingPickler` copies for each object.
-_forking_table: Any = ChainMap(ForkingPickler._extra_reducers, copyreg.dispatch_table)  # type: ignore[attr-defined]  # private
-
-
 def _forking_dumps(obj: object, buffer_callback: Callable[[Any], Any] | None = None) -> bytes:
     """Write what a `multiprocessing.Queue` would."""
     file = io.BytesIO()
-    pickler = pickle.Pickler(file, _PROTOCOL, buffer_callback=buffer_callback)
-    pickler.dispatch_table = _forking_table
-    pickler.dump(obj)
+    ForkingPickler(file, _PROTOCOL, True, buffer_callback).dump(obj)
     return file.getvalue()
