@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +24,10 @@ _COMMON: dict[str, Any] = {
 settings.register_profile("fast", max_examples=20 if PYPY else 60, **_COMMON)
 settings.register_profile("thorough", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    # The tests were started in the background; Ctrl-C is to be in the processes that they start as it is elsewhere.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

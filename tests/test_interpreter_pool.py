@@ -674,3 +674,15 @@ def test_end_of_a_script(tmp_path: Path, end: str, out: str, code: int) -> None:
         assert done.stderr == ""
     assert "remaining" not in done.stderr
     assert done.returncode == code
+
+
+@needs_interpreters
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_beside_a_fork(pool: InterpreterPoolExecutor) -> None:
+    """A child that is forked crashes in CPython itself if there are interpreters; the pool has no harm of that."""
+    assert pool.submit(tasks.same, 1).result(30) == 1
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert [*pool.map(tasks.same, range(50))] == [*range(50)]

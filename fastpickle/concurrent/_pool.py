@@ -25,7 +25,7 @@ from concurrent.futures import Future
 from concurrent.futures._base import LOGGER, BrokenExecutor
 from typing import Any
 
-from . import _inside
+from . import _inside, exits
 from ._calls import decode, encode, interpreters, main_source
 from .serializers import resolve
 
@@ -56,27 +56,6 @@ _module.own_code = _setup[0]
 _module.main(_setup[1:])
 del _setup, _module, marshal, sys, types
 """
-
-_pools: set[Pool] = set()
-_exiting = False
-
-
-def _python_exit() -> None:
-    """Let the pools end their work, before Python joins all threads."""
-    global _exiting
-    _exiting = True
-    pools = [*_pools]
-    for pool in pools:
-        pool.stop()
-    for pool in pools:
-        pool.join()
-
-
-if interpreters is not None:
-    # as `concurrent.futures.thread` does; an atexit function would be too late
-    threading._register_atexit(_python_exit)  # type: ignore[attr-defined]
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_pools.clear)  # a forked child has none of the threads
 
 
 @functools.cache
@@ -127,14 +106,22 @@ class Pool:
             self.fds += os.pipe()
             self.fds += os.pipe()
             self.tokens_in, self.tokens_out, self.records_in, self.records_out = self.fds
-            _pools.add(self)
+            exits.note_running(self)
             self.manager = threading.Thread(target=_manage, args=(self,), name=f"{self.prefix}_manager")
             self.manager.start()
         except (OSError, RuntimeError):  # too many open files, or threads
-            _pools.discard(self)
+            exits.note_ended(self)
             self.manager = None
             self.close()
             raise
+
+    def forget(self) -> None:
+        """Be nobody's, in a process that was forked from the pool's: it has no threads, and shares the pipes."""
+        self.lock = threading.Lock()
+        self.stopping = self.quit_sent = True
+        self.manager = None
+        self.threads.clear()
+        self.broken = "the pool belongs to the process that this one was forked from"
 
     def close(self) -> None:
         """Close the pipes, and let the queue go: its `__del__` fails where it lives until Python ends."""
@@ -154,7 +141,7 @@ class Pool:
         with self.lock:
             if self.broken is not None:
                 raise BrokenInterpreterPool(self.broken)
-            if _exiting:
+            if exits.is_exiting():
                 raise RuntimeError("cannot schedule new futures after interpreter shutdown")
             if self.stopping:
                 raise RuntimeError("cannot schedule new futures after shutdown")
@@ -375,7 +362,7 @@ def _manage(pool: Pool) -> None:
         pool.collapse()
         pool.abandon()
     finally:
-        _pools.discard(pool)
+        exits.note_ended(pool)
 
 
 def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:

@@ -82,7 +82,7 @@ class Dispatcher:
         self._is_cancelling = False
         self._is_waiting = False
         """Whether the thread has to be told of a task."""
-        # One that may be taken twice: an executor that is collected calls close(), in whatever thread that happens.
+        # One that may be taken twice: an executor that is collected calls stop(), in whatever thread that happens.
         self._lock = threading.RLock()
         self._context = context
         self._max_processes = max_processes
@@ -130,7 +130,7 @@ class Dispatcher:
                 self._wake()
         return future
 
-    def close(self, cancel: bool = False) -> None:
+    def stop(self, cancel: bool = False) -> None:
         """Take no task any more, and end when all are done.
 
         Args:

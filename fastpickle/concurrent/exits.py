@@ -1,6 +1,6 @@
 """Which pools run, so that the end of the interpreter waits for their work, and a forked child forgets them.
 
-    note_running(pool) ──► the interpreter ends: close() and join() of each
+    note_running(pool) ──► the interpreter ends: stop() and join() of each
                        └─► a fork: forget() of each, in the child
 
 Not for: what a pool does then.
@@ -13,7 +13,7 @@ import threading
 import weakref
 from typing import Any
 
-__all__ = ["is_exiting", "note_running"]
+__all__ = ["is_exiting", "note_ended", "note_running"]
 
 _running: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.RLock()
@@ -24,10 +24,20 @@ def note_running(pool: Any) -> None:
     """Take note of a pool whose thread is about to run.
 
     Args:
-        pool: it has `close()`, `join()` and `forget()`.
+        pool: it has `stop()`, `join()` and `forget()`.
     """
     with _lock:
         _running.add(pool)
+
+
+def note_ended(pool: Any) -> None:
+    """Take note of a pool that has ended.
+
+    Args:
+        pool: a pool that was noted.
+    """
+    with _lock:
+        _running.discard(pool)
 
 
 def is_exiting() -> bool:
@@ -41,7 +51,7 @@ def _finish_all() -> None:
     with _lock:
         pools = [*_running]
     for pool in pools:
-        pool.close()
+        pool.stop()
     for pool in pools:
         pool.join()
 

@@ -9,6 +9,7 @@ Calls lie in one queue for all workers, so none waits for a busy one while anoth
 are workers, and where calls are short up to a millisecond's worth more, so that no worker waits for the next one.
 
 Not for: Python before 3.14, PyPy, and extension modules that refuse sub-interpreters (NumPy).
+A child that is forked while there are sub-interpreters crashes in CPython itself (3.14.8, 3.15.0), with any executor.
 """
 
 from __future__ import annotations

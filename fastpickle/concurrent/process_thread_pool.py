@@ -95,7 +95,7 @@ class ProcessThreadPoolExecutor(ChunkedExecutor):
         setup = Setup(serializer, threads, functions, arguments)
         self._pool = Dispatcher(context, max_processes or _cores(), threads, setup, max_tasks_per_child)
         self._psutil: dict[int, Any] = {}
-        self._finalizer = weakref.finalize(self, self._pool.close)  # who drops the executor wants no more of it
+        self._finalizer = weakref.finalize(self, self._pool.stop)  # who drops the executor wants no more of it
         self._finalizer.atexit = False  # the pool itself ends its work then
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -125,7 +125,7 @@ class ProcessThreadPoolExecutor(ChunkedExecutor):
             wait: whether to return only when the processes have ended.
             cancel_futures: whether to cancel all tasks that no thread has begun, also those that a worker has already.
         """
-        self._pool.close(cancel=cancel_futures)
+        self._pool.stop(cancel=cancel_futures)
         if wait:
             self._pool.join()
 

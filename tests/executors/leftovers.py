@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -75,5 +76,7 @@ def nothing_left() -> Iterator[None]:
         if not any(left):
             return
         if time.monotonic() > end:
+            for pid in left[0]:  # or what they do would be waited for in the end
+                os.kill(pid, signal.SIGKILL)
             pytest.fail(f"left over: processes {left[0]}, threads {left[1]}, {left[2]} files, {left[3]} interpreters")
         time.sleep(0.01)
