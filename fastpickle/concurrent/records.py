@@ -10,12 +10,16 @@ Not for: what is in a payload (`process_thread_pool` and `worker`).
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections import deque
 from collections.abc import Iterable
 from struct import Struct
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # Windows, where the executor says that it cannot be made
+    fcntl = None  # type: ignore[assignment]  # it is not there
 
 __all__ = [
     "CHUNK",
