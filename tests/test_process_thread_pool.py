@@ -521,8 +521,12 @@ class TestBroken:
             executor.submit(tasks.same, 1).result(SECONDS)
             others = [executor.submit(tasks.sleep, 60) for _ in range(3)]
             dying = executor.submit(fn, *args)
-            pending = [executor.submit(tasks.sleep, 60) for _ in range(20)]
             began = time.monotonic()
+            pending = []
+            try:
+                pending += [executor.submit(tasks.sleep, 60) for _ in range(20)]
+            except BrokenProcessPool:  # so soon
+                pass
             for future in (dying, *others, *pending):
                 error = outcome(future)
                 assert isinstance(error, BrokenProcessPool)
@@ -961,7 +965,11 @@ class TestEnd:
             time.sleep(0.1)
         """
         result = _script(code)
-        assert (result.returncode, result.stdout, result.stderr) == (0, "5\n", "")
+        assert result.returncode == 0
+        if result.stdout:
+            assert (result.stdout, result.stderr) == ("5\n", "")
+        else:  # from 3.12 on Python starts no threads any more then
+            assert result.stderr.rstrip().endswith("shutdown")
 
     def test_cannot_start(self, monkeypatch: Any) -> None:
         """No more processes, or threads, can be had at first: an error, nothing is left, and later all is well."""
