@@ -18,7 +18,7 @@ try:  # it is not there for every Python
     from matplotlib import pyplot
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 except ImportError:
-    matplotlib = None  # type: ignore[assignment]
+    matplotlib = None  # type: ignore[assignment]  # it is optional
 
 STYLES = {
     "interpreters": ("fastpickle's InterpreterPoolExecutor", "#1f5f8b", "o"),

@@ -414,7 +414,7 @@ def run_io(arguments: argparse.Namespace) -> int:
 def run_plot(arguments: argparse.Namespace) -> int:
     """Draw the charts of the raw data that there is."""
     charts = importlib.import_module("executor_charts")
-    return charts.draw(arguments.raw, arguments.charts)  # type: ignore[no-any-return]
+    return charts.draw(arguments.raw, arguments.charts)  # type: ignore[no-any-return]  # an int
 
 
 EPILOG = f"""\
@@ -478,7 +478,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             one.add_argument("--tasks", type=int, metavar="N", help=f"so many tasks ({FULL_TASKS:,})")
             one.add_argument("--rounds", type=int, metavar="N", help=f"so many rounds ({FULL_ROUNDS})")
     arguments = parser.parse_args(argv)
-    return arguments.run(arguments)  # type: ignore[no-any-return]
+    return arguments.run(arguments)  # type: ignore[no-any-return]  # an int
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes  # noqa: F401  # keeps a file open from its first import on, which is not to be a test's
 import gc
 import os
 import subprocess
@@ -219,7 +218,7 @@ def test_initializer_runs_once_in_each(pool: InterpreterPoolExecutor) -> None:
         assert {*own.map(tasks.get_state, ["key"] * 50)} == {"ready"}
     assert pool.submit(tasks.get_state, "key").result() is None
     with pytest.raises(TypeError):
-        InterpreterPoolExecutor(initializer=1)  # type: ignore[arg-type]
+        InterpreterPoolExecutor(initializer=1)  # type: ignore[arg-type]  # that is the test
 
 
 @needs_interpreters

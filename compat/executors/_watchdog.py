@@ -73,6 +73,7 @@ class Watchdog:
         with self._changed:
             while not self._ended:
                 number = self._number
+                # The function is called in this turn of the loop only.
                 if not self._changed.wait_for(lambda: self._ended or self._number != number, LIMIT):  # noqa: B023
                     self._give_up()
 

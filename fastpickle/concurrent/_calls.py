@@ -23,7 +23,7 @@ from .serializers import Serializer
 try:
     from concurrent import interpreters  # type: ignore[attr-defined,unused-ignore]  # CPython 3.14 and later
 except ImportError:
-    interpreters = None  # type: ignore[assignment,unused-ignore]
+    interpreters = None  # type: ignore[assignment,unused-ignore]  # before 3.14 there is no such module
 
 __all__ = ["decode", "encode", "failure", "interpreters", "main_source", "stateless"]
 
@@ -214,7 +214,7 @@ def failure(serializer: Serializer, message: bytes | memoryview) -> BaseExceptio
             assert isinstance(exc, BaseException), type(exc)
         except BaseException as other:
             cause.add_note(f"the exception could not be unpickled: {type(other).__name__}: {_text(other)}")
-            return cause  # type: ignore[no-any-return,unused-ignore]
+            return cause  # type: ignore[no-any-return,unused-ignore]  # as above
     exc.__cause__ = cause
     return exc
 

@@ -435,13 +435,12 @@ class Dispatcher:
         set_outcome(future, outcome, None if kind == RESULT else outcome)
 
     def _cancel_all(self) -> None:
-        """Cancel what is pending, and ask the workers for what they have not begun; once."""
+        """Cancel what is pending, and ask the workers for what they have not begun."""
         while self.pending:
             cancel_sent(self.pending.popleft()[0])
         for worker in self.workers:
             if worker.futures and not worker.is_asked:
                 self._ask(worker)
-                worker.is_asked = True
 
     def _stop(self, worker: WorkerProcess) -> None:
         worker.is_stopped = True

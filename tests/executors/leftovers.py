@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes  # noqa: F401  # keeps a file open from its first import on, which is not to be a test's
 import gc
 import multiprocessing
 import os
@@ -39,6 +40,7 @@ def _children() -> set[int]:
 
 def _helpers() -> set[Any]:
     """Return the processes that `multiprocessing` keeps for the start methods."""
+    # Private, and nothing else tells them from a pool's processes.
     return {forkserver._forkserver._forkserver_pid, resource_tracker._resource_tracker._pid}  # type: ignore[attr-defined]
 
 
