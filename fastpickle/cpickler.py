@@ -40,7 +40,6 @@ __all__ = [
     "METACLASS_IDS",
     "MUCH",
     "ROOM",
-    "SMALL_TABLE",
     "Grafter",
     "Held",
     "ManyInstances",
@@ -50,6 +49,7 @@ __all__ = [
     "is_found",
     "is_written",
     "prefixes",
+    "prepare_to_keep",
     "reducer",
     "take",
     "take_own",
@@ -415,13 +415,17 @@ def give_back(grafter: Any) -> None:
         idle.append(grafter)
 
 
+def prepare_to_keep(grafter: Any) -> None:
+    """Drop all but the memo, before a C pickler is kept for that."""
+    grafter.pickler = grafter.plan = grafter.known = grafter.memo_before = None
+    if grafter.table is not None:
+        del grafter.dispatch_table, grafter.table
+    grafter.pieces.clear()
+
+
 MUCH: Final = 64 << 10
 #: A table of the memo stays as large as it once was; of more than 200 entries, it takes longer to clear than to make.
 LARGE_TABLE: Final = 10 << 10
-
-
-#: One of up to 20 entries; they are fetched sooner than left there.
-SMALL_TABLE: Final = 1 << 10
 
 
 def is_written(grafter: Any, obj: Any) -> bool:

@@ -87,10 +87,10 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any) -> bool:
                     return False
             if rule.lengths is not None:
                 lengths = rule.lengths(pickler)
-                if n >= _LEAST * min(lengths):
-                    for x in memoized(grafter):
-                        if type(x) is dict and len(x) in lengths:
-                            return False
+                if n >= _LEAST * min(lengths) and [
+                    x for x in memoized(grafter) if type(x) is dict and len(x) in lengths
+                ]:
+                    return False
     if n < BATCHSIZE or not proto or not awkward_batches:
         return True
     doubtful = find_doubtful(piece)
@@ -134,12 +134,15 @@ class _Written:
         if not self._is_memo_small:
             if not self._has_dict:
                 return False
+            if self._is_only_dict:
+                return len(self.obj) in lengths and _has_key((self.obj,), rule.compared(self.pickler))
             if self.n >= BATCHSIZE and not self.pickler.memo:  # the names may be in that
                 names = rule.compared(self.pickler)
-                if not names or (len(names) <= _FEW_NAMES and self._has_none(names)):
+                if not names or (len(names) * self.n < _PER_ENTRY * self._entries and self._has_none(names)):
                     return False
-        dicts = [x for x in self._memoized(_DICT) if len(x) in lengths]
-        return bool(dicts) and _has_key(dicts, rule.compared(self.pickler))
+        # What is no dict is passed over in 13 ns, and no type is asked for its hash, which may be anybody's.
+        dicts = [x for x in self._objs if type(x) is dict and len(x) in lengths]
+        return bool(dicts) and _has_key(self._without_others(dicts), rule.compared(self.pickler))
 
     def _has_none(self, names: Iterable[Any]) -> bool:
         """Tell whether none of some names is in the bytes, if that is certain; protocol 0 has escapes in them."""
@@ -152,7 +155,7 @@ class _Written:
         proto = self.plan.proto
         if self._is_flat:  # so is what is written of it in other chunks
             return type(self.obj) is dict and _has_key((self.obj,), rule.names)
-        has_names = self._may_have_names()
+        has_names = _has_key((self.obj,), rule.names) if self._is_only_dict else self._may_have_names()
         if not (has_names or self._is_memo_small or self._has(rule.texts_of_builtins[proto])):
             return False
         unwanted = rule.unwanted[proto]
@@ -273,9 +276,23 @@ class _Written:
         return leaves.issuperset(map(type, obj)) and (t is list or leaves.issuperset(map(type, obj.values())))
 
     @cached_property
+    def _entries(self) -> Any:
+        """About how many entries the memo has; the table has 16 bytes for each, and is half full."""
+        return (self.grafter.__sizeof__() - _SIZE) // 32
+
+    @cached_property
     def _is_memo_small(self) -> bool:
-        """Tell whether the memo is looked at sooner than the bytes: an entry, 30 bytes of its table, takes 100 ns."""
-        return self.n >= BATCHSIZE and bool((self.grafter.__sizeof__() - _SIZE) * 8 < self.n)
+        """Tell whether the memo is looked at sooner than the bytes: an entry takes up to 100 ns."""
+        return self.n >= BATCHSIZE and bool(self._entries * 256 < self.n)
+
+    @cached_property
+    def _is_only_dict(self) -> bool:
+        """Tell whether C was given a dict, and has written no other one."""
+        return (
+            type(self.obj) is dict
+            and self.of_items is None
+            and sum(piece.count(_DICTS[self.plan.proto]) for piece in self.pieces) == 1
+        )
 
     @cached_property
     def _has_dict(self) -> bool:
@@ -332,8 +349,8 @@ _MOST_READ: Final = 20
 _DICTS: Final = [MARK + DICT] + [EMPTY_DICT] * 3 + [EMPTY_DICT + MEMOIZE] * 2
 #: So many bytes a key and its value take at least, but for one None, True, False and () as a key.
 _LEAST: Final = 2
-#: For so many names it is worth while to look for them in what was written, before the memo is looked at.
-_FEW_NAMES: Final = 10
+#: So many bytes are searched for a name in the time that it takes to look at an entry of the memo.
+_PER_ENTRY: Final = 200
 #: To mend takes three times as much room, or is done for smaller parts.
 _MOST_MENDED: Final = 24 << 20
 

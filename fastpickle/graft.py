@@ -1,5 +1,6 @@
 """Graft: plain subtrees by the C pickler.  It writes them, and its bytes are spliced in where Python's would stand.
 
+    at_once(obj)    C: PROTO FRAME [ obj ] STOP                                     -> as it is
     root(obj)       C: PROTO FRAME [ obj ] STOP                                     -> frames, last one left open
     batches(items)  C: ... FRAME [ a prefix as long as our frame | items in batches ] -> the same, after our frame
     whole(obj)      C: ... FRAME [ a prefix as long as our frame | obj ]
@@ -29,7 +30,6 @@ from . import hooks
 from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file
 from .cpickler import (
     ROOM,
-    SMALL_TABLE,
     ManyInstances,
     Splice,
     give_back,
@@ -41,11 +41,12 @@ from .cpickler import (
 )
 from .differences import made_ours
 from .hooks import Plan
-from .lazymemo import AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
-from .splicing import padding, write, write_pieces
+from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
+from .splicing import padding, write, write_pieces, write_whole
 
 __all__ = [
     "FEWEST",
+    "at_once",
     "batches",
     "calibrate",
     "dumps",
@@ -59,8 +60,8 @@ __all__ = [
 #: From this many items on a container inside is offered to C, if they are more than the memo's entries, which have to
 #: be copied there and back: an entry costs 0.3 us, an item gains 0.1 to 0.3 us, an offer costs 3 us.
 FEWEST: Final = 48
-#: Up to this many bytes it is cheaper to fetch the memo than to leave it where it is.
-_FEW_BYTES: Final = 1024
+#: A container of fewer items is written sooner without C, if they are atoms.
+_FEW: Final = 4
 #: How many items of a list or dict C is given at first; then as many as give about so many bytes.
 _FIRST_CHUNK: Final = 10_000
 #: Longer ones are not tried whole: much of it might be given up.
@@ -95,6 +96,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
     if (
         (frame is not None and frame.tell())
         or (memo and (id(obj) in memo or not _is_exact(t) or len(obj) < FEWEST + len(memo)))
+        or (frame is None) is (proto >= 4)
         or not _may_graft(pickler, plan)
         or (proto and is_for_batches(obj, t))  # its items are for `batches`
     ):
@@ -108,11 +110,46 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         frame.write(memoryview(piece)[11 if piece[2] == FRAME[0] else 2 : -1])
     elif not write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
-    if grafter.held.written < _FEW_BYTES or grafter.__sizeof__() < SMALL_TABLE:
-        update_memo(memo, grafter)
-        give_back(grafter)
-    else:
-        keep_memo(pickler, memo, grafter, AT_ROOT)
+    keep_memo(pickler, memo, grafter, AT_ROOT)
+    return True
+
+
+def at_once(pickler: Any, obj: Any) -> bool:
+    """Let C write a whole dump, so that there is no frame to be made; if not, `root` is not to ask it again.
+
+    Args:
+        pickler: one whose `save` is known, and which has written nothing of this dump.
+        obj: what is dumped.
+
+    Returns:
+        Whether it is written; if not, nothing is.
+    """
+    t = type(obj)
+    if (
+        t is FunctionType
+        or t is type
+        or is_for_batches(obj, t)
+        or (_is_exact(t) and len(obj) < _FEW and _has_only_atoms(obj, t))
+    ):
+        return False
+    plan = hooks.plan(pickler)
+    if plan.graft_rule is None:
+        return False
+    framer = pickler.framer
+    memo = pickler.memo
+    if (
+        memo
+        or framer.current_frame is not None
+        or getattr(pickler, "_fastpickle_plan", pickler) is not None  # inside of a dump, or after uninstall()
+        or not _may_graft(pickler, plan)
+        or not isinstance(framer.file_write.__self__, BytesIO)  # another one may fail between two frames
+    ):
+        return False
+    grafter = written_by(pickler, plan, memo, {}, obj)
+    if grafter is None or not made_ours(pickler, plan, grafter, obj) or not write_whole(framer, grafter.pieces):
+        pickler.__dict__["_fastpickle_is_refused"] = True
+        return False
+    keep_memo(pickler, memo, grafter, AT_ONCE)
     return True
 
 
@@ -299,15 +336,14 @@ def _may_offer(pickler: Any, plan: Plan, n: int) -> bool:
     if dump.offers_to_skip:
         dump.offers_to_skip -= 1
         return False
-    return _may_graft(pickler, plan)
+    return (pickler.framer.current_frame is None) is (plan.proto < 4) and _may_graft(pickler, plan)
 
 
 def _may_graft(pickler: Any, plan: Plan) -> bool:
-    """Tell whether C may write for this pickler now."""
+    """Tell whether C may write for this pickler now, if there is a frame where it needs one."""
     framer = pickler.framer
     return (
         getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
-        and (framer.current_frame is None) is (plan.proto < 4)
         and _is_usual_framer(pickler, framer)
         and (plan.graft_rule.allows is None or bool(plan.graft_rule.allows(pickler)))
     )
@@ -326,7 +362,10 @@ def _is_usual_framer(pickler: Any, framer: Any) -> bool:
 
 
 _write_large_bytes: Final = Framer.write_large_bytes
-_attributes_of_framer = attrgetter("commit_frame", "write_large_bytes", "_FRAME_SIZE_TARGET", "_FRAME_SIZE_MIN")
+_attributes_of_framer = attrgetter(
+    "start_framing", "end_framing", "commit_frame", "write", "write_large_bytes", "_FRAME_SIZE_TARGET",
+    "_FRAME_SIZE_MIN",
+)  # fmt: skip
 _FRAMER: Final = _attributes_of_framer(Framer)
 
 
@@ -349,6 +388,10 @@ def _is_exact(t: type) -> bool:
     return t is list or t is dict or t is tuple or t is set or t is frozenset
 
 
+def _has_only_atoms(obj: Any, t: type) -> bool:
+    return hooks.ATOM_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+
+
 def is_for_batches(obj: Any, t: type) -> bool:
     """Tell whether a list or dict is too long to be tried whole."""
     return (t is list or t is dict) and len(obj) > _long
@@ -358,8 +401,12 @@ def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
     global _long
     if CPickler is not None:
+        sample = [[str(i) * 20] for i in range(FEWEST)]
         with counting():
-            cls(BytesIO(), 4).dump([[str(i) * 20] for i in range(FEWEST)])
+            cls(BytesIO(), 4).dump(sample)
+            pickler = cls(BytesIO(), 4)
+            pickler.framer.start_framing()
+            pickler.save(sample)
             _long = 0
             cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
             _long = _LONG

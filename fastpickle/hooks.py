@@ -224,6 +224,8 @@ STOCK_ENTRIES: Final[tuple[Any, ...]] = tuple(  # not from the table: dill may h
 )
 _framer_write: Final = Framer.write
 _plans: Final[dict[tuple[int, Any, tuple[Any, ...]], Plan]] = {}
+#: The last plan that was found there, and what it was found for, with the class's methods, which are known.
+_last: tuple[Any, Any, int, Any, Plan] = (None, None, 0, None, PLAIN)
 
 
 def plan(pickler: Any) -> Plan:
@@ -237,11 +239,17 @@ def plan(pickler: Any) -> Plan:
     Returns:
         A plan for its protocol, or `PLAIN`.
     """
+    global _last
     cls = type(pickler)
     try:
+        save = cls.save
+        methods = _methods(cls)
+        last = _last  # nearly always the same as for the last pickler, and compared sooner than looked up
         if (
-            (cls.save not in known_saves and not learn_save(cls.save))
-            or not _are_known(cls)
+            (
+                (save is not last[0] or methods != last[1])
+                and ((save not in known_saves and not learn_save(save)) or not _are_known(cls))
+            )
             or getattr(pickler, "__getattr__", None) is not None  # before the next: it would be called for that
             or getattr(pickler, "reducer_override", NO_VALUE) is not NO_VALUE
         ):
@@ -267,8 +275,14 @@ def plan(pickler: Any) -> Plan:
         proto = state["proto"]
         if type(proto) is not int or (not state["bin"]) is not (proto == 0):
             return PLAIN
-        found = _plans.get((proto, cls.save, entries))
-        return plan_of(proto, cls.save, entries) if found is None else found
+        if save is last[0] and methods == last[1] and proto == last[2] and entries == last[3]:
+            return last[4]
+        found = _plans.get((proto, save, entries))
+        if found is None:
+            return plan_of(proto, save, entries)
+        if found.hash_rule is None:  # the methods of others are known only as long as stock's are
+            _last = save, methods, proto, entries, found
+        return found
     except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
         return PLAIN
 

@@ -11,13 +11,17 @@ Not for: `uninstall()`, which has to fetch what is left before it takes `LazyMem
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Final
 
-__all__ = ["AT_ROOT", "IN_BATCHES", "LazyMemo", "counting", "fetch_memos", "keep_memo", "update_memo"]
+from .cpickler import give_back, prepare_to_keep
+
+__all__ = ["AT_ONCE", "AT_ROOT", "IN_BATCHES", "LazyMemo", "counting", "fetch_memos", "keep_memo", "update_memo"]
 
 
 def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
@@ -35,29 +39,22 @@ _obj: Final = itemgetter(1)
 
 def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> None:
     """Leave the memo with C, if nobody has hold of ours."""
-    state = pickler.__dict__
     references = sys.getrefcount(memo)
     if _is_counting:
         _references[where] = references
-    if references > _references.get(where, 0):
+    cls = type(pickler)
+    times_fetched = _times_fetched
+    if references <= _references.get(where, 0) and _is_lazy(cls) and cls.__weakrefoffset__:
+        state = pickler.__dict__
+        prepare_to_keep(grafter)
+        state["_fastpickle_memo"] = _Kept(memo, grafter)
+        del state["memo"]
+        _note(pickler)
+        if _times_fetched != times_fetched and not _is_lazy(cls):
+            _fetch_memo(pickler)  # uninstall() was called meanwhile
+    else:
         update_memo(memo, grafter)
-        return
-    if not _is_lazy(type(pickler)):
-        update_memo(memo, grafter)
-        return
-    try:
-        _kept[id(pickler)] = weakref.ref(pickler, _Forget(id(pickler)))
-    except TypeError:
-        update_memo(memo, grafter)
-        return
-    grafter.pickler = grafter.plan = grafter.known = grafter.memo_before = None
-    if grafter.table is not None:
-        del grafter.dispatch_table, grafter.table
-    grafter.pieces.clear()
-    state["_fastpickle_memo"] = _Kept(memo, grafter)
-    del state["memo"]
-    if not _is_lazy(type(pickler)):
-        _fetch_memo(pickler)  # uninstall() was called in the middle of the dump
+        give_back(grafter)
 
 
 class _Kept:
@@ -73,26 +70,39 @@ class _Kept:
         """Return the memo with everything in it."""
         if self.grafter is not None:
             update_memo(self.memo, self.grafter)
+            give_back(self.grafter)
             self.grafter = None
         return self.memo
+
+    def __del__(self) -> None:
+        if self.grafter is not None:
+            give_back(self.grafter)  # after most dumps nobody has looked
 
     def __reduce__(self) -> Any:
         return _Kept, (self.fetch(),)
 
 
-#: The picklers whose memo is with C, by id.
-_kept: dict[int, weakref.ref[Any]] = {}
+#: The picklers whose memo is with C, and others that are dropped when there may be more of these.
+_noted: deque[weakref.ref[Any]] = deque()
+_most_noted = 0
+_times_fetched = 0
+_is_dropping = threading.Lock()
 
 
-class _Forget:
-    __slots__ = ("key",)
-
-    def __init__(self, key: int) -> None:
-        self.key = key
-
-    def __call__(self, ref: Any) -> None:
-        if _kept.get(self.key) is ref:
-            del _kept[self.key]
+def _note(pickler: Any) -> None:
+    """Note that the memo of a pickler is with C, for `fetch_memos`."""
+    global _most_noted
+    _noted.append(weakref.ref(pickler))  # a callback that drops it would take as long as all the rest
+    if len(_noted) > _most_noted and _is_dropping.acquire(blocking=False):
+        try:
+            for _ in range(len(_noted)):
+                noted = _noted[0]()
+                if noted is not None and "_fastpickle_memo" in noted.__dict__:
+                    _noted.append(_noted[0])  # before it is taken away there: another thread may look for it
+                _noted.popleft()
+            _most_noted = 2 * len(_noted) + 64
+        finally:
+            _is_dropping.release()
 
 
 #: What `sys.getrefcount` says of a memo that only its pickler has hold of, and those that ask.
@@ -111,6 +121,7 @@ def counting() -> Iterator[None]:
         _is_counting = False
 
 
+AT_ONCE: Final = "at once"
 AT_ROOT: Final = "root"
 IN_BATCHES: Final = "batches"
 
@@ -131,23 +142,23 @@ class LazyMemo:
 def _is_lazy(cls: type) -> bool:
     """Tell whether a `LazyMemo` is found where an instance has no memo."""
     for c in cls.__mro__:
-        if "memo" in vars(c):
-            return type(vars(c)["memo"]) is LazyMemo
+        if "memo" in c.__dict__:
+            return type(c.__dict__["memo"]) is LazyMemo
     return False
 
 
 def _fetch_memo(pickler: Any) -> None:
     """Put the memo on the instance, if it is with C."""
     kept = pickler.__dict__.pop("_fastpickle_memo", None)
-    if kept is not None:
-        if "memo" not in pickler.__dict__:  # nobody has set another one
-            pickler.__dict__["memo"] = kept.fetch()
-        _kept.pop(id(pickler), None)
+    if kept is not None and "memo" not in pickler.__dict__:  # nobody has set another one
+        pickler.__dict__["memo"] = kept.fetch()
 
 
 def fetch_memos() -> None:
-    """Fetch all memos that are with C, when a class loses its `LazyMemo`."""
-    for ref in list(_kept.values()):
+    """Fetch all memos that are with C, when a class has lost its `LazyMemo`."""
+    global _times_fetched
+    _times_fetched += 1
+    for ref in _noted.copy():
         pickler = ref()
         if pickler is not None:
             _fetch_memo(pickler)

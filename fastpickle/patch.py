@@ -1,10 +1,10 @@
 """`install()`: puts `fastpickle.Pickler`'s methods into the stock class, under every library that subclasses it.
 
-    install()     pickle._Pickler.save = Pickler.save, and what it needs: its plan, the switch of grafts, the memo;
+    install()     pickle._Pickler.save and dump = Pickler's, and what they need: a plan, the switch of grafts, the memo;
                   and, where stock's take an argument more, a _batch_appends and _batch_setitems that do without it
     uninstall()   the very objects that were there, back again
 
-Four attributes of one class, six from Python 3.14 on, are all that is touched.  Subclasses need nothing: they inherit
+Five attributes of one class, seven from Python 3.14 on, are all that is touched.  Subclasses need nothing: they inherit
 `save`, or call it by `super()` or by the name of the class.  The dispatch tables, stock's and the copies that libraries
 took of it, need nothing either: `save` knows stock's functions by identity wherever it finds them, so a table stays
 just what it was.
@@ -32,7 +32,7 @@ __all__ = ["install", "is_installed", "patched", "uninstall"]
 _ATTRIBUTES: Final = tuple(
     [
         name
-        for name in ("_fastpickle_plan", "fastpickle_grafts", "memo", *batch_methods, "save")
+        for name in ("_fastpickle_plan", "fastpickle_grafts", "memo", *batch_methods, "dump", "save")
         if name in vars(Pickler)
     ]
 )

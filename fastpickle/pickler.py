@@ -14,7 +14,8 @@ Not for: deciding what a hook forbids (`hooks`).
 
 from __future__ import annotations
 
-from pickle import BINFLOAT, BININT, BININT2, BINUNICODE, NONE
+from pickle import BINFLOAT, BININT, BININT2, BINUNICODE, NONE, PROTO, STOP, PicklingError
+from struct import pack
 from types import FunctionType
 from typing import Any
 
@@ -67,6 +68,29 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
     fastpickle_grafts: bool = True
     #: Stock sets it on the instance; after a graft it may be left with the C pickler until it is asked for.
     memo = LazyMemo()
+
+    # Stock's dump(), with the C pickler asked first; written out, since what stock can save within the recursion limit
+    # must not need a Python frame more.
+    def dump(self, obj: Any) -> None:
+        """Write a pickled representation of `obj` to the open file.
+
+        Args:
+            obj: any object.
+
+        Raises:
+            PicklingError, and whatever the hooks of `obj` or of a subclass raise, as stock does.
+        """
+        if not hasattr(self, "_file_write"):
+            raise PicklingError(f"Pickler.__init__() was not called by {type(self).__name__}.__init__()")
+        if id(type(obj)) not in hooks.ATOM_IDS and type(self).save in hooks.known_saves and graft.at_once(self, obj):
+            return
+        if self.proto >= 2:
+            self.write(PROTO + pack("<B", self.proto))
+        if self.proto >= 4:
+            self.framer.start_framing()
+        self.save(obj)
+        self.write(STOP)
+        self.framer.end_framing()
 
     # One long method, since stock needs but two to six Python frames for a level of nesting, and what stock can save
     # within the recursion limit must not fail here.  What other functions do for it has returned by the next level.

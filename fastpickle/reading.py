@@ -1,7 +1,7 @@
 """Reading what the C pickler wrote: where something may be in it, and where an opcode begins.
 
     find_doubtful(piece)  -> where a batch may begin that C ends otherwise than Python      0.01 to 1 ns a byte
-    has_text(piece, text) -> whether a name or opcode is anywhere in it, if only by chance  0.01 to 1 ns
+    has_text(piece, text) -> whether a name or opcode is anywhere in it, if only by chance  0.01 to 0.4 ns
     Reader(piece)         -> opcode by opcode, to be sure                                   5 to 20 ns
 
 A str or a number may have the bytes of any opcode in it, so only what is read from a place at which an opcode begins
@@ -78,25 +78,19 @@ _CLOSES_BATCH: Final = APPENDS + SETITEMS + ADDITEMS
 
 
 def has_text(piece: Any, text: bytes) -> bool:
-    """Tell whether a text is in a piece; if one of its bytes is not, or the first is rare, in a tenth of the time."""
-    if type(piece) is bytes and len(piece) > _SHORT:
-        for byte in text:
-            if piece.find(byte) < 0:
-                return False
-        start = -1
-        for _ in range(4 + len(piece) // _RARE):
-            start = piece.find(text[0], start + 1)
-            if start < 0:
-                return False
-            if piece.startswith(text, start):
-                return True
-        if text[:2] not in piece:  # this takes half the time
+    """Tell whether a text is in a piece; it takes less if one of its bytes is not."""
+    if type(piece) is not bytes or len(piece) <= _SHORT:
+        return text in piece
+    for byte in text:
+        if piece.find(byte) < 0:
             return False
-    return text in piece
+    more = len(text) - 1
+    return any(piece.find(text, start, start + _WINDOW + more) >= 0 for start in range(0, len(piece), _WINDOW))
 
 
 _SHORT: Final = 1 << 10
-_RARE: Final = 1 << 12
+#: In 30,000 bytes and more CPython searches by an algorithm that has no bad case, and takes four times as long.
+_WINDOW: Final = 29_000
 
 
 def most_doubtful(piece: Any) -> int:

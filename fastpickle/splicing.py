@@ -18,7 +18,7 @@ from typing import Any, Final
 from .cpickler import LARGE, prefixes
 from .hooks import Plan
 
-__all__ = ["content", "padding", "restore", "write", "write_pieces"]
+__all__ = ["content", "padding", "restore", "write", "write_pieces", "write_whole"]
 
 
 def padding(framer: Any, plan: Plan) -> tuple[Any, ...] | None:
@@ -45,6 +45,21 @@ def write(framer: Any, plan: Plan, pieces: list[Any], tail: int) -> bool:
     if plan.proto < 4:
         return write_pieces(framer, pieces, len(prefixes[plan.proto]), 0, tail)
     return write_pieces(framer, pieces[2:], 0, framer.current_frame.tell(), tail)
+
+
+def write_whole(framer: Any, pieces: list[Any]) -> bool:
+    """Write what C wrote of a whole dump to a file in memory; False if it fails, and then nothing is written."""
+    file = framer.file_write.__self__
+    try:
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if type(file) is BytesIO and not file.tell() and not file.getvalue():
+            BytesIO.__init__(file, data)  # an empty one: it takes bytes without a copy, and gives them back
+            file.seek(len(data))
+        else:
+            framer.file_write(data)
+    except Exception:  # it is closed, or there is a memoryview of it
+        return False
+    return True
 
 
 def write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> bool:

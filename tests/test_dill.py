@@ -571,16 +571,16 @@ class TestNames:
         """C writes what has no such dict, and nothing else."""
         make, is_for_c = NAMED[name]
         obj = make()
-        roots: list[Any] = []
-        root = graft.root
-        monkeypatch.setattr(graft, "root", lambda *args: roots.append(root(*args)) or roots[-1])
+        offers: list[bool] = []
+        offer = graft.at_once
+        monkeypatch.setattr(graft, "at_once", lambda *args: offers.append(offer(*args)) or offers[-1])
         for protocol in range(6):
             expected = dill.dumps(obj, protocol)
             assert backend.dumps(obj, protocol) == expected
-            roots.clear()
+            offers.clear()
             with fastpickle.patched():
                 assert dill.dumps(obj, protocol) == expected
-            assert roots == [is_for_c]
+            assert offers == [is_for_c]
 
     @pytest.mark.parametrize("name", NAMED)
     def test_behind_a_function(self, name: str) -> None:

@@ -23,6 +23,7 @@ import random
 import re
 import signal
 import sys
+import tempfile
 import threading
 import uuid
 import weakref
@@ -36,7 +37,7 @@ from oracle.compare import stock_dumps as stock
 from test_install import in_child
 
 import fastpickle
-from fastpickle import cpickler, graft, hooks, instances
+from fastpickle import cpickler, graft, hooks, instances, lazymemo
 from fastpickle._stdlib import CPickler, awkward_batches
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
@@ -62,7 +63,7 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
 
         return record
 
-    for name in ("root", "batches", "whole", "dumps", "finished"):
+    for name in ("at_once", "root", "batches", "whole", "dumps", "finished"):
         monkeypatch.setattr(graft, name, recorded(name))
     yield seen
 
@@ -132,7 +133,13 @@ def test_c_writes_it(name: str, offers: list[tuple[str, Any]]) -> None:
         pickler = fastpickle.Pickler(file, protocol)
         pickler.dump(obj)
         assert file.getvalue() == expected
-        assert offers == [("root", True)]
+        assert offers == [("at_once", True)]
+        offers.clear()
+        with tempfile.TemporaryFile() as real:
+            fastpickle.Pickler(real, protocol).dump(obj)
+            real.seek(0)
+            assert real.read() == expected
+        assert offers == [("at_once", False), ("root", True)]
         offers.clear()
         assert fastpickle.dumps(obj, protocol) == expected
         assert all(result for _, result in offers)
@@ -762,6 +769,129 @@ def test_written_bytes_are_not_kept() -> None:
     pickler = fastpickle.Pickler(io.BytesIO(), 4)
     pickler.dump([str(i) for i in range(5000)])
     assert not vars(pickler)["_fastpickle_memo"].grafter.pieces
+
+
+class _InMemory(io.BytesIO):
+    """Somebody's own."""
+
+
+class _Listening(io.BytesIO):
+    def write(self, data: Any) -> int:
+        self.seen = [*getattr(self, "seen", []), len(data)]
+        return super().write(data)
+
+
+def _exported() -> Any:
+    file = io.BytesIO()
+    return file, file.getbuffer()  # as long as there is that, nothing can be written
+
+
+def _closed() -> Any:
+    file = io.BytesIO()
+    file.close()
+    return (file,)
+
+
+def _at(place: int, content: bytes = b"0123456789") -> Any:
+    file = io.BytesIO(content)
+    file.seek(place)
+    return (file,)
+
+
+_FILES: dict[str, Callable[[], Any]] = {
+    "empty": lambda: (io.BytesIO(),),
+    "emptied": lambda: _at(0, b""),
+    "at its beginning": lambda: _at(0),
+    "in its middle": lambda: _at(5),
+    "at its end": lambda: _at(10),
+    "beyond its end": lambda: _at(15),
+    "beyond the end of nothing": lambda: _at(3, b""),
+    "of a class of one's own": lambda: (_InMemory(),),
+    "that listens": lambda: (_Listening(),),
+    "exported": _exported,
+    "closed": _closed,
+}
+
+
+@pytest.mark.parametrize("name", _FILES)
+@pytest.mark.parametrize("n", [4, 300, 30_000])
+def test_file_in_memory(name: str, n: int) -> None:
+    """What is in it, where it stands and what it does next are as after a stock dump."""
+
+    def outcome(base: Any, protocol: int) -> list[Any]:
+        file, *_others = _FILES[name]()
+        pickler = base(file, protocol)
+        seen: list[Any] = []
+        for obj in ([f"text {i}" for i in range(n)], [f"another {i}" for i in range(4)]):
+            try:
+                pickler.dump(obj)
+                seen += [file.getvalue(), file.tell(), file.write(b"more"), file.getvalue(), [*pickler.memo.values()]]
+                file.truncate()
+            except (ValueError, BufferError) as exc:
+                seen.append((type(exc), str(exc)))
+                pickler.clear_memo()  # below protocol 2 it has an entry more
+            seen += [pickler.framer.current_frame, getattr(file, "seen", None)]
+        return seen
+
+    for protocol in ALL:
+        assert outcome(fastpickle.Pickler, protocol) == outcome(_Stock, protocol)
+
+
+def test_file_is_not_shared() -> None:
+    """A pickle that was got from a file stays as it was, whatever is written to that later."""
+    file = io.BytesIO()
+    fastpickle.Pickler(file, 4).dump([*range(1000)])
+    first = file.getvalue()
+    expected = bytearray(first)
+    file.seek(0)
+    file.write(b"12345")
+    assert first == expected
+    assert file.getvalue() == b"12345" + first[5:]
+
+
+def test_memos_are_noted() -> None:
+    """However many dumps there are, no more is remembered of them than has to be, and of what is kept all."""
+    fastpickle.Pickler(io.BytesIO(), 4).dump([[]] * 4)
+    with fastpickle.patched():
+        kept = []
+        for i in range(1000):
+            pickler = _Stock(io.BytesIO(), 4)
+            pickler.dump(["a", "b", "c", str(i)])
+            if i % 50 == 0:
+                kept.append(pickler)
+        assert len(lazymemo._noted) < 200
+        assert all("memo" not in vars(pickler) for pickler in kept)
+    assert [len(vars(pickler)["memo"]) for pickler in kept] == [5] * 20
+
+
+def test_dump_bound_before() -> None:
+    """A dump() that was bound under install() works after uninstall()."""
+    with fastpickle.patched():
+        file = io.BytesIO()
+        dump = _Stock(file, 4).dump
+    dump([1, 2, 3, ["x"] * 9])
+    assert file.getvalue() == stock([1, 2, 3, ["x"] * 9], 4)
+
+
+def test_dump_of_a_subclass() -> None:
+    """A dump() of one's own may write before and after, and call the other one twice."""
+
+    class Twice(fastpickle.Pickler):
+        def dump(self, obj: Any) -> None:
+            self._file_write(b"head")
+            super().dump(obj)
+            super().dump((obj, obj))
+            self._file_write(b"tail")
+
+    for protocol in ALL:
+        file = io.BytesIO()
+        Twice(file, protocol).dump(["a", "b", ["c"], "d"])
+        head = io.BytesIO(b"head")
+        head.seek(4)
+        expected = _Stock(head, protocol)
+        expected.dump(obj := ["a", "b", ["c"], "d"])
+        expected.dump((obj, obj))
+        assert file.getvalue() == head.getvalue() + b"tail"
 
 
 def test_copy_of_a_pickler() -> None:

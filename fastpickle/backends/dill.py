@@ -19,7 +19,6 @@ import codecs
 import io
 import logging
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from itertools import compress
 from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -110,9 +109,7 @@ def _compared(pickler: Any) -> tuple[str, ...]:
     """Return the names of the globals there whose `__eq__` may be anybody's; a dict is asked for one if it has it."""
     names: list[str] = []
     for main in _mains(pickler):
-        types = map(id, map(type, main.__dict__.values()))
-        others = compress(main.__dict__.items(), map(_HARMLESS.isdisjoint, zip(types)))  # tuples of one
-        names += [name for name, x in others if not _is_harmless(x)]
+        names += [name for name, x in main.__dict__.items() if id(type(x)) not in _HARMLESS and not _is_harmless(x)]
     return tuple(names)
 
 
