@@ -82,15 +82,18 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any) -> bool:
         if type(obj) is dict or _DICTS[proto] in piece:
             if pickler.memo:
                 return False  # the names may be in that
-            for text in rule.texts_of_names[proto]:
+            is_only_dict = type(obj) is dict and piece.count(_DICTS[proto]) == 1
+            if is_only_dict and _has_key((obj,), rule.names):
+                return False
+            for text in () if is_only_dict else rule.texts_of_names[proto]:
                 if text in piece:
                     return False
             if rule.lengths is not None:
                 lengths = rule.lengths(pickler)
-                if n >= _LEAST * min(lengths) and [
-                    x for x in memoized(grafter) if type(x) is dict and len(x) in lengths
-                ]:
-                    return False
+                if n >= _LEAST * min(lengths):
+                    dicts = [obj] if is_only_dict else [x for x in memoized(grafter) if type(x) is dict]
+                    if not {*lengths}.isdisjoint(map(len, dicts)):
+                        return False
     if n < BATCHSIZE or not proto or not awkward_batches:
         return True
     doubtful = find_doubtful(piece)

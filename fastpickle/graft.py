@@ -139,6 +139,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
     memo = pickler.memo
     if (
         memo
+        or "_fastpickle_is_refused" in pickler.__dict__  # by `dumps`
         or framer.current_frame is not None
         or getattr(pickler, "_fastpickle_plan", pickler) is not None  # inside of a dump, or after uninstall()
         or not _may_graft(pickler, plan)

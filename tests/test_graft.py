@@ -771,6 +771,20 @@ def test_written_bytes_are_not_kept() -> None:
     assert not vars(pickler)["_fastpickle_memo"].grafter.pieces
 
 
+def test_c_is_asked_once(offers: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What C has refused it is not given once more, whichever way the dump began."""
+    begun: list[int] = []
+    written_by = graft.written_by
+    monkeypatch.setattr(graft, "written_by", lambda *args: begun.append(len(args)) or written_by(*args))
+    obj = [1, 2, 3, 4, Custom()]
+    for proto in (2, 4):
+        fastpickle.Pickler(io.BytesIO(), proto).dump(obj)
+        assert len(begun) == 1
+        begun.clear()
+        fastpickle.dumps(obj, proto)  # has a C pickler of its own
+        assert not begun
+
+
 class _InMemory(io.BytesIO):
     """Somebody's own."""
 
