@@ -87,8 +87,8 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         None if C was not asked.
     """
     t = type(obj)
-    if t is FunctionType or t is type:
-        return None  # it would take longer
+    if not _is_offered(plan, obj, t):
+        return None
     framer = pickler.framer
     frame = framer.current_frame
     memo = pickler.memo
@@ -125,15 +125,13 @@ def at_once(pickler: Any, obj: Any) -> bool:
         Whether it is written; if not, nothing is.
     """
     t = type(obj)
-    if (
-        t is FunctionType
-        or t is type
-        or is_for_batches(obj, t)
-        or (_is_exact(t) and len(obj) < _FEW and _has_only_atoms(obj, t))
-    ):
+    if _is_exact(t):
+        if (len(obj) < _FEW and _are_all(hooks.ATOM_IDS, obj, t)) or is_for_batches(obj, t):
+            return False
+    elif t is FunctionType or t is type or type(pickler).save in hooks.choosy_saves:
         return False
     plan = hooks.plan(pickler)
-    if plan.graft_rule is None:
+    if plan.graft_rule is None or not _is_offered(plan, obj, t):
         return False
     framer = pickler.framer
     memo = pickler.memo
@@ -389,8 +387,19 @@ def _is_exact(t: type) -> bool:
     return t is list or t is dict or t is tuple or t is set or t is frozenset
 
 
-def _has_only_atoms(obj: Any, t: type) -> bool:
-    return hooks.ATOM_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+def _is_offered(plan: Plan, obj: Any, t: type) -> bool:
+    """Tell whether C is asked about what is dumped; a library may have to read files to know a function or a class."""
+    if plan.graft_rule is hooks.STOCK_RULE:
+        return t is not FunctionType and t is not type
+    return _is_exact(t) and (len(obj) >= FEWEST or _are_all(_PLAIN_IDS, obj, t))
+
+
+_PLAIN_IDS: Final = hooks.ATOM_IDS.union(map(id, (list, dict, tuple, set, frozenset, bytearray)))
+
+
+def _are_all(ids: frozenset[int], obj: Any, t: type) -> bool:
+    """Tell whether all items or values of an exact container are of some types."""
+    return ids.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
 
 
 def is_for_batches(obj: Any, t: type) -> bool:

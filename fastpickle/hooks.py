@@ -58,6 +58,7 @@ from .older import batch_methods, is_adapted
 from .rules import LIBRARIES, GraftRule, HashRule, load_library
 
 __all__ = [
+    "ASIDE",
     "ATOMS",
     "ATOM_IDS",
     "COLD",
@@ -161,6 +162,9 @@ PLAIN: Final = Plan(0, stock_methods["save"], by_save)  # assumes nothing, so th
 
 #: The same where an object that makes a plan worth its while may still come (`hashing`).
 COLD: Final = Plan(0, stock_methods["save"], by_save)
+
+#: The same while a function that is not ours saves an object: the parts go hook by hook, but for what is worth a plan.
+ASIDE: Final = Plan(0, stock_methods["save"], by_save)
 
 #: The savers of containers by type, each with the lowest protocol that it can write.  `pickler` fills it.
 savers: Final[dict[type, tuple[int, Saver]]] = {}

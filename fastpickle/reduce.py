@@ -29,7 +29,7 @@ from typing import Any
 
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from .cpickler import is_found
-from .hooks import Dump, Plan, Reduced, Write, doubt, holds, settled, watched
+from .hooks import ASIDE, Dump, Plan, Reduced, Write, doubt, holds, settled, watched
 from .instances import ASKED_FOR, is_default, is_plain_class
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches
@@ -93,11 +93,13 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             call = entry
             args = (pickler, obj)
     if call is not None:
-        doubt(pickler)
+        state = pickler.__dict__  # as `hooks.aside`, with a frame less
+        in_doubt = state["_fastpickle_plan"].in_doubt
+        state["_fastpickle_plan"] = ASIDE if in_doubt else in_doubt
         try:
             call(*args)
         finally:
-            doubt(pickler)
+            state["_fastpickle_plan"] = in_doubt
         return None
 
     if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
