@@ -42,6 +42,7 @@ from .cpickler import (
 from .differences import made_ours
 from .hooks import Plan
 from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
+from .rules import GraftRule
 from .splicing import padding, write, write_pieces, write_whole
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "dumps",
     "finished",
     "is_for_batches",
+    "is_offered",
     "may_write",
     "root",
     "whole",
@@ -87,7 +89,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         None if C was not asked.
     """
     t = type(obj)
-    if not _is_offered(plan, obj, t):
+    if not is_offered(plan.graft_rule, obj, t):
         return None
     framer = pickler.framer
     frame = framer.current_frame
@@ -131,7 +133,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
     elif t is FunctionType or t is type or type(pickler).save in hooks.choosy_saves:
         return False
     plan = hooks.plan(pickler)
-    if plan.graft_rule is None or not _is_offered(plan, obj, t):
+    if plan.graft_rule is None or not is_offered(plan.graft_rule, obj, t):
         return False
     framer = pickler.framer
     memo = pickler.memo
@@ -387,9 +389,9 @@ def _is_exact(t: type) -> bool:
     return t is list or t is dict or t is tuple or t is set or t is frozenset
 
 
-def _is_offered(plan: Plan, obj: Any, t: type) -> bool:
+def is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
     """Tell whether C is asked about what is dumped; a library may have to read files to know a function or a class."""
-    if plan.graft_rule is hooks.STOCK_RULE:
+    if rule is hooks.STOCK_RULE:
         return t is not FunctionType and t is not type
     return _is_exact(t) and (len(obj) >= FEWEST or _are_all(_PLAIN_IDS, obj, t))
 

@@ -114,7 +114,16 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         adapted: tuple[str, ...] = ()
         try:
             if plan is ASIDE or plan is COLD:
-                if (t is tuple or t is dict or t is list) and obj and _is_worth_a_plan(self, plan, obj, t):
+                if (
+                    (t is tuple or t is dict or t is list)
+                    and obj
+                    and (  # that it is not is found soonest here
+                        len(obj) >= _WORTH_IT
+                        or type(next(iter(obj.values())) if t is dict else obj[0]) in _SHORT
+                        or plan is COLD
+                    )
+                    and _is_worth_a_plan(self, plan, obj, t)
+                ):
                     outer = plan
                     plan = None
                 else:

@@ -950,3 +950,108 @@ def test_entry_that_is_none(t: type, monkeypatch: pytest.MonkeyPatch) -> None:
                 run.pickler.dump(obj)
 
             check(STOCK, OURS, steps, protocols=(2, 4))
+
+
+# What a function that is not ours saves for itself.
+
+
+class Odd:
+    """Is saved by a dispatch entry."""
+
+    def __init__(self, parts: Any = None) -> None:
+        self.parts = parts
+
+
+def _save_odd(pickler: Any, obj: Odd) -> None:
+    pickler.save_reduce(Odd, (obj.parts,), obj=obj)
+
+
+def _save_and_listen(pickler: Any, obj: Odd) -> None:
+    _save_odd(pickler, obj)
+    pickler.persistent_id = lambda x: "odd" if type(x) is list and len(x) == 2 else None
+
+
+def _save_and_forget(pickler: Any, obj: Odd) -> None:
+    pickler.save([obj.parts])
+    pickler.clear_memo()
+    _save_odd(pickler, obj)
+
+
+def _save_and_change(pickler: Any, obj: Odd) -> None:
+    _save_odd(pickler, obj)
+    pickler.dispatch = {**pickler.dispatch, list: lambda pickler, x: pickler.save(tuple(x))}
+
+
+def _save_and_fail(pickler: Any, obj: Odd) -> None:
+    with contextlib.suppress(LookupError):
+        pickler.save([obj.parts, [obj.parts, objects.Reduced(_fail)], [1] * 60])
+    _save_odd(pickler, obj)
+
+
+def _save_and_dump(pickler: Any, obj: Odd) -> None:
+    other = type(pickler)(file := io.BytesIO(), pickler.proto)
+    other.dump([obj.parts])
+    pickler.save(file.getvalue())
+    _save_odd(pickler, obj)
+
+
+def _fail(obj: Any) -> Any:
+    raise LookupError
+
+
+_ENTRIES = (_save_odd, _save_and_listen, _save_and_forget, _save_and_change, _save_and_fail, _save_and_dump)
+
+_PARTS: dict[str, Callable[[int], Any]] = {
+    "ints": lambda n: [*range(n)],
+    "texts": lambda n: tuple(f"text {i}" for i in range(n)),
+    "dict": lambda n: {f"key {i}": i for i in range(n)},
+    "dict of a module": lambda n: {"__name__": "odd", **{f"key {i}": i for i in range(n)}},
+    "lists": lambda n: [[i, [i]] for i in range(n)],
+    "shared lists": lambda n: [["x"]] * n,
+    "records": lambda n: {i: {"number": i, "name": f"name {i}"} for i in range(n)},
+    "one inside": lambda n: ([*range(n)],),
+    "instances": lambda n: [objects.Data(i) for i in range(n)],
+    "odd ones": lambda n: [Odd([i]) for i in range(n)],
+}
+
+
+@pytest.mark.parametrize("entry", _ENTRIES)
+@pytest.mark.parametrize("parts", _PARTS)
+def test_saved_by_another_function(parts: str, entry: Callable[[Any, Any], None]) -> None:
+    """What is in it is saved as by stock, a container that is worth a plan too, and what comes after it."""
+
+    def outcome(base: Any, obj: Any, protocol: int) -> list[Any]:
+        class Own(base):  # type: ignore[misc]  # it may be either
+            dispatch: Any = {**_Stock.dispatch, Odd: entry}
+
+        file = io.BytesIO()
+        pickler = Own(file, protocol)
+        seen: list[Any] = []
+        for _ in range(2):
+            try:
+                pickler.dump(obj)
+            except (pickle.PicklingError, AttributeError) as exc:
+                seen.append((type(exc), str(exc), getattr(exc, "__notes__", None)))
+            seen.append([(number, type(x)) for number, x in pickler.memo.values()])
+        return [file.getvalue(), *seen]
+
+    for n in (0, 1, 2, 7, 23, 24, 60, 1001):
+        made = _PARTS[parts](n)
+        odd = Odd(made)
+        for obj in (
+            odd,
+            [odd, made, Odd([made, odd]), [1, 2], "end"],
+            {"a": [Odd(made)] * 2, "b": [*range(60)], "c": odd},
+        ):
+            for protocol in (0, 2, 4, 5):
+                assert outcome(fastpickle.Pickler, obj, protocol) == outcome(_Stock, obj, protocol), (n, protocol)
+
+
+def test_container_of_a_function_is_for_c(offers: list[tuple[str, Any]]) -> None:
+    """What is worth a plan inside of it is worth an offer."""
+
+    class Own(fastpickle.Pickler):
+        dispatch = {**_Stock.dispatch, Odd: _save_odd}
+
+    Own(io.BytesIO(), 4).dump([Odd([[*range(200)], 1]), 2])
+    assert ("whole", True) in offers

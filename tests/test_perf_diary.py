@@ -43,6 +43,7 @@ grafting = load("grafting")
 floors = load("floors")
 pure = load("pure")
 executors = load("executors")
+by_value = load("by_value")
 shapes = grafting.shapes
 
 
@@ -479,3 +480,22 @@ class TestExecutors:
                 timeout=60,
             )
             assert "--raw" in done.stdout or all(about in done.stdout for about in executors.ABOUT.values())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("dill") is None, reason="dill is not installed")
+class TestByValue:
+    """``by_value.py``."""
+
+    def test_table(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """Each way once, with stock dill's bytes; what dill cannot save on this Python is left out."""
+        assert by_value.main(["--turns", "1", "--only", "function", "instance", "small dict"]) == 0
+        out = capfd.readouterr().out
+        assert "| small dict | " in out
+        assert out.count("x |") == 2 * (out.count("\n| ") - 1)
+
+    def test_other_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They end it."""
+        backend = importlib.import_module("fastpickle.backends.dill")
+        monkeypatch.setattr(backend, "dumps", lambda obj: b"")
+        with pytest.raises(SystemExit, match="small dict: other bytes"):
+            by_value.serve("backend", ["small dict"])

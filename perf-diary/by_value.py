@@ -1,0 +1,219 @@
+"""What only dill can save (functions, classes and objects of ``__main__``, closures over data): dill against itself.
+
+    shape x (stock, install(), backends.dill) --> a process of its own, in turns: the same bytes? how long?
+                                              --> one line a shape, and the geometric mean
+
+Such objects consist of some dozens of small parts, each of which dill's own functions save, so what they show is what
+fastpickle costs where it has little to give; those that have data beside them, or in them, what it gives. Each way has
+processes of its own: to go from one to the other in one process makes the interpreter forget what it had specialised.
+
+Not for: plain data (``grafting.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import importlib
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import fastpickle
+from fastpickle.cli import _timing
+
+WAYS = ("stock", "install", "backend")
+TURNS = 3
+WARM_UP = 30
+SAMPLES = 7
+SAMPLE = 0.003
+"""CPU seconds, about."""
+
+
+class Point:
+    """A class that dill saves by value, since it is of ``__main__``."""
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+    def doubled(self) -> int:
+        """Give twice its place."""
+        return 2 * self.x
+
+
+@dataclasses.dataclass
+class Setting:
+    """The same as a dataclass, which has more methods."""
+
+    name: str = "a"
+    value: int = 1
+
+
+CONFIG = {"offset": 1, "table": list(range(200)), "parts": [{"number": i, "sizes": [i] * 3} for i in range(6)]}
+
+
+def of_main(value: int) -> int:
+    """Be a function of ``__main__`` with no globals."""
+    return value + len(str(value))
+
+
+def with_globals(value: int) -> Any:
+    """Be one that refers to data."""
+    return CONFIG["offset"], value
+
+
+def with_defaults(value: int, table: tuple[int, ...] = tuple(range(300)), names: tuple[str, ...] = ("a", "b")) -> Any:
+    """Be one that has data in its defaults."""
+    return value, table, names
+
+
+def _records(n: int) -> list[dict[str, Any]]:
+    return [{"id": i, "text": f"text {i}"} for i in range(n)]
+
+
+def _closure(held: Any) -> Callable[[], Any]:
+    return lambda: held
+
+
+_LAMBDA: Callable[[int], int] = lambda x: x * 2  # noqa: E731  # its name is to be "<lambda>"
+
+SHAPES: dict[str, Callable[[], Any]] = {
+    "lambda": lambda: _LAMBDA,
+    "closure": lambda: _closure(3),
+    "function": lambda: of_main,
+    "function with globals": lambda: with_globals,
+    "function with 300 defaults": lambda: with_defaults,
+    "partial": lambda: functools.partial(of_main, 3),
+    "method": lambda: Point(3).doubled,
+    "class": lambda: Point,
+    "instance": lambda: Point(3),
+    "instance of a dataclass": Setting,
+    "100 instances": lambda: [Point(i) for i in range(100)],
+    "20 closures": lambda: [_closure(i) for i in range(20)],
+    "dict of functions and data": lambda: {"settings": {"a": [1, 2, {"b": 3}]}, "call": of_main, "also": [_closure(1)]},
+    "task": lambda: (of_main, (1, 2), {"k": 3}),
+    "task with 100 records": lambda: (of_main, (_records(100),), {}),
+    "closure over 100 records": lambda: _closure(_records(100)),
+    "closure and 10,000 ints": lambda: (_closure(3), list(range(10_000))),
+    "exception": lambda: ValueError("no"),
+    "builtin type": lambda: int,
+    "module": lambda: sys,
+    "list of three ints": lambda: [1, 2, 3],
+    "small dict": lambda: {"a": 1, "b": 2.0, "c": "x", "d": None, "e": [1, 2]},
+}
+
+
+def serve(way: str, names: Sequence[str]) -> dict[str, float]:
+    """Time the shapes that dill can save, in this process; gives microseconds.
+
+    Raises:
+        SystemExit: If the bytes are not those of stock dill.
+    """
+    dill = importlib.import_module("dill")
+    objs = {name: SHAPES[name]() for name in names}
+    expected = {}
+    for name, obj in objs.items():
+        try:
+            expected[name] = dill.dumps(obj)
+        except Exception:  # dill 0.4.1 saves no function on 3.15
+            continue
+    dumps: Callable[[Any], bytes] = dill.dumps
+    if way == "install":
+        fastpickle.install()
+    elif way == "backend":
+        dumps = importlib.import_module("fastpickle.backends.dill").dumps
+    found = {}
+    for name, pickled in expected.items():
+        obj = objs[name]
+        if dumps(obj) != pickled:
+            raise SystemExit(f"{way}, {name}: other bytes than stock dill's")
+        seconds = _sample(dumps, obj, WARM_UP) / WARM_UP
+        loops = max(3, int(SAMPLE / max(seconds, 1e-9)))
+        found[name] = min(_sample(dumps, obj, loops) / loops for _ in range(SAMPLES)) * 1e6
+    return found
+
+
+def _sample(dumps: Callable[[Any], bytes], obj: Any, loops: int) -> float:
+    began = time.process_time()
+    for _ in range(loops):
+        dumps(obj)
+    return time.process_time() - began
+
+
+def measure(names: Sequence[str], turns: int) -> dict[str, dict[str, float]]:
+    """Time each way in processes of its own, which take turns; gives for each the least microseconds of each shape."""
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for _ in range(turns):
+        for way, results in found.items():
+            command = [sys.executable, str(Path(__file__).resolve()), "--serve", way, "--only", *names]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+            if done.returncode:
+                raise SystemExit(done.returncode)
+            results.append(json.loads(done.stdout))
+    return {
+        way: {name: min(result[name] for result in results) for name in results[0]} for way, results in found.items()
+    }
+
+
+def table(found: dict[str, dict[str, float]]) -> str:
+    """Give the table."""
+    lines = ["| what | stock dill, us | under install / stock | `backends.dill` / stock |", "| --- | --: | --: | --: |"]
+    for name, stock in found["stock"].items():
+        ratios = [f"{found[way][name] / stock:.2f}x" for way in WAYS[1:]]
+        lines.append(f"| {name} | {stock:,.1f} | {' | '.join(ratios)} |")
+    means = [
+        f"{_timing.geometric_mean([found[way][name] / stock for name, stock in found['stock'].items()]):.2f}x"
+        for way in WAYS[1:]
+    ]
+    middle = [
+        f"{statistics.median(found[way][name] / s for name, s in found['stock'].items()):.2f}x" for way in WAYS[1:]
+    ]
+    lines += [f"| **geometric mean** | | {' | '.join(means)} |", f"| median | | {' | '.join(middle)} |"]
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: The arguments, without the name of the program.
+
+    Returns:
+        The exit status.
+    """
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").partition("\n")[0],
+        epilog="how to read it: 1.20x is a time 1.20 times as long as stock dill's, so less is better. It takes 20 s.",
+    )
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=SHAPES, help="measure these shapes")
+    parser.add_argument("--turns", type=int, default=TURNS, help=f"processes of each way (default: {TURNS})")
+    parser.add_argument("--serve", choices=WAYS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    names = list(arguments.only or SHAPES)
+    if arguments.serve:
+        print(json.dumps(serve(arguments.serve, names)))
+        return 0
+    try:
+        dill = importlib.import_module("dill")
+    except ImportError:
+        parser.error("needs dill: pip install 'fastpickle[dill]'")
+    found = measure(names, arguments.turns)
+    if not found["stock"]:
+        print("dill pickles none of these on this Python")
+        return 0
+    print(table(found))
+    print(f"\n{platform.python_implementation()} {platform.python_version()}, dill {dill.__version__}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
