@@ -40,6 +40,7 @@ __all__ = [
     "METACLASS_IDS",
     "MUCH",
     "ROOM",
+    "SMALL_TABLE",
     "Grafter",
     "Held",
     "ManyInstances",
@@ -426,6 +427,10 @@ def prepare_to_keep(grafter: Any) -> None:
 MUCH: Final = 64 << 10
 #: A table of the memo stays as large as it once was; of more than 200 entries, it takes longer to clear than to make.
 LARGE_TABLE: Final = 10 << 10
+
+
+#: One of up to 20 entries; they are fetched sooner than left there.
+SMALL_TABLE: Final = 1 << 10
 
 
 def is_written(grafter: Any, obj: Any) -> bool:

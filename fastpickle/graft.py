@@ -30,6 +30,7 @@ from . import hooks
 from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file
 from .cpickler import (
     ROOM,
+    SMALL_TABLE,
     ManyInstances,
     Splice,
     give_back,
@@ -54,6 +55,7 @@ __all__ = [
     "finished",
     "is_for_batches",
     "is_offered",
+    "may_be_plain",
     "may_write",
     "root",
     "whole",
@@ -62,6 +64,8 @@ __all__ = [
 #: From this many items on a container inside is offered to C, if they are more than the memo's entries, which have to
 #: be copied there and back: an entry costs 0.3 us, an item gains 0.1 to 0.3 us, an offer costs 3 us.
 FEWEST: Final = 48
+#: Up to this many bytes the memo is fetched at once, which is hardly dearer than to leave it where it is.
+_FEW_BYTES: Final = 1024
 #: A container of fewer items is written sooner without C, if they are atoms.
 _FEW: Final = 4
 #: How many items of a list or dict C is given at first; then as many as give about so many bytes.
@@ -112,7 +116,11 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         frame.write(memoryview(piece)[11 if piece[2] == FRAME[0] else 2 : -1])
     elif not write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
-    keep_memo(pickler, memo, grafter, AT_ROOT)
+    if grafter.held.written < _FEW_BYTES or grafter.__sizeof__() < SMALL_TABLE:
+        update_memo(memo, grafter)
+        give_back(grafter)
+    else:
+        keep_memo(pickler, memo, grafter, AT_ROOT)
     return True
 
 
@@ -120,7 +128,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
     """Let C write a whole dump, so that there is no frame to be made; if not, `root` is not to ask it again.
 
     Args:
-        pickler: one whose `save` is known, and which has written nothing of this dump.
+        pickler: one that has written nothing of this dump.
         obj: what is dumped.
 
     Returns:
@@ -130,7 +138,13 @@ def at_once(pickler: Any, obj: Any) -> bool:
     if _is_exact(t):
         if (len(obj) < _FEW and _are_all(hooks.ATOM_IDS, obj, t)) or is_for_batches(obj, t):
             return False
-    elif t is FunctionType or t is type or type(pickler).save in hooks.choosy_saves:
+    elif t is FunctionType or t is type:
+        return False
+    try:
+        save = type(pickler).save
+        if save not in hooks.known_saves or (save in hooks.choosy_saves and not may_be_plain(obj, t)):
+            return False  # to look at the pickler makes its attributes slower
+    except Exception:  # it is a descriptor that raises, or has no hash
         return False
     plan = hooks.plan(pickler)
     if plan.graft_rule is None or not is_offered(plan.graft_rule, obj, t):
@@ -144,13 +158,18 @@ def at_once(pickler: Any, obj: Any) -> bool:
         or getattr(pickler, "_fastpickle_plan", pickler) is not None  # inside of a dump, or after uninstall()
         or not _may_graft(pickler, plan)
         or not isinstance(framer.file_write.__self__, BytesIO)  # another one may fail between two frames
+        or framer.file_write.__name__ != "write"
     ):
         return False
     grafter = written_by(pickler, plan, memo, {}, obj)
     if grafter is None or not made_ours(pickler, plan, grafter, obj) or not write_whole(framer, grafter.pieces):
         pickler.__dict__["_fastpickle_is_refused"] = True
         return False
-    keep_memo(pickler, memo, grafter, AT_ONCE)
+    if grafter.held.written < _FEW_BYTES or grafter.__sizeof__() < SMALL_TABLE:
+        update_memo(memo, grafter)
+        give_back(grafter)
+    else:
+        keep_memo(pickler, memo, grafter, AT_ONCE)
     return True
 
 
@@ -393,6 +412,11 @@ def is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
     """Tell whether C is asked about what is dumped; a library may have to read files to know a function or a class."""
     if rule is hooks.STOCK_RULE:
         return t is not FunctionType and t is not type
+    return may_be_plain(obj, t)
+
+
+def may_be_plain(obj: Any, t: type) -> bool:
+    """Tell whether an object is an exact container, and is long, or has nothing but plain data in it at the top."""
     return _is_exact(t) and (len(obj) >= FEWEST or _are_all(_PLAIN_IDS, obj, t))
 
 

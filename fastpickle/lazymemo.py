@@ -67,16 +67,12 @@ class _Kept:
         self.grafter = grafter
 
     def fetch(self) -> dict[int, tuple[int, Any]]:
-        """Return the memo with everything in it."""
-        if self.grafter is not None:
-            update_memo(self.memo, self.grafter)
-            give_back(self.grafter)
+        """Return the memo with everything in it; two threads may do so at once."""
+        grafter = self.grafter
+        if grafter is not None:
+            update_memo(self.memo, grafter)
             self.grafter = None
         return self.memo
-
-    def __del__(self) -> None:
-        if self.grafter is not None:
-            give_back(self.grafter)  # after most dumps nobody has looked
 
     def __reduce__(self) -> Any:
         return _Kept, (self.fetch(),)
@@ -149,13 +145,15 @@ def _is_lazy(cls: type) -> bool:
 
 def _fetch_memo(pickler: Any) -> None:
     """Put the memo on the instance, if it is with C."""
-    kept = pickler.__dict__.pop("_fastpickle_memo", None)
-    if kept is not None and "memo" not in pickler.__dict__:  # nobody has set another one
-        pickler.__dict__["memo"] = kept.fetch()
+    state = pickler.__dict__
+    kept = state.get("_fastpickle_memo")
+    if kept is not None:  # at no moment is there neither
+        state.setdefault("memo", kept.fetch())  # somebody may have set another one
+        state.pop("_fastpickle_memo", None)
 
 
 def fetch_memos() -> None:
-    """Fetch all memos that are with C, when a class has lost its `LazyMemo`."""
+    """Fetch all memos that are with C, before and after a class loses its `LazyMemo`."""
     global _times_fetched
     _times_fetched += 1
     for ref in _noted.copy():

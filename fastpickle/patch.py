@@ -106,6 +106,8 @@ def _leave() -> None:
     if _depth == 0:
         for name in reversed(_ATTRIBUTES):
             original = _originals.pop(name)
+            if name == "memo":
+                fetch_memos()
             if vars(StockPickler).get(name) is not vars(Pickler)[name]:
                 warnings.warn(
                     f"pickle._Pickler.{name} was replaced after fastpickle.install(), and is left as it is",

@@ -25,6 +25,7 @@ from ._stdlib import (
     FRAMES_ARE_BYTESIO,
     NO_VALUE,
     TELLS_WHOSE,
+    CPickler,
     Framer,
     StockPickler,
     note,
@@ -81,8 +82,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             PicklingError, and whatever the hooks of `obj` or of a subclass raise, as stock does.
         """
         if not hasattr(self, "_file_write"):
-            raise PicklingError(f"Pickler.__init__() was not called by {type(self).__name__}.__init__()")
-        if id(type(obj)) not in hooks.ATOM_IDS and type(self).save in hooks.known_saves and graft.at_once(self, obj):
+            raise PicklingError(f"Pickler.__init__() was not called by {self.__class__.__name__}.__init__()")
+        if id(type(obj)) not in hooks.ATOM_IDS and graft.at_once(self, obj):
             return
         if self.proto >= 2:
             self.write(PROTO + pack("<B", self.proto))
@@ -111,6 +112,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         t = type(obj)
         is_root = has_dump = False
         outer: Plan | None = None
+        outer_dump: Any = None
+        framer: Any = None
         adapted: tuple[str, ...] = ()
         try:
             if plan is ASIDE or plan is COLD:
@@ -139,7 +142,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 ):
                     plan = PLAIN  # nothing to be gained
                 elif outer is None and (
-                    (t not in hooks.savers and type(self).save in hooks.choosy_saves)  # it has its own way to save it
+                    (
+                        type(self).save in hooks.choosy_saves  # a library has its own way to save functions ...
+                        and not graft.may_be_plain(obj, t)
+                        and not (t in _SHORT and obj and _is_worth_a_plan(self, ASIDE, obj, t))
+                    )
                     or (type(self).save in hooks.hash_rules and not is_worth_a_plan(self, obj, t))
                 ):
                     plan = PLAIN  # but what is in it is looked at
@@ -169,8 +176,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     if TELLS_WHOSE and outer is None and overrides_batches(type(self)):
                         adapted = adapt(self)
                     if plan:
-                        has_dump = True
                         outer_dump = self.__dict__.get("_fastpickle_dump")
+                        has_dump = True
                         self.__dict__["_fastpickle_dump"] = Dump(self, obj if outer is None else None)
                     elif plan is ASIDE:
                         plan = PLAIN
@@ -290,7 +297,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         self.__dict__.pop("_fastpickle_dump", None)
                     else:
                         self.__dict__["_fastpickle_dump"] = outer_dump
-                    if type(framer.file_write) is FunctionType:
+                    if framer is not None and type(framer.file_write) is FunctionType:
                         restore(framer)
 
 
@@ -331,5 +338,8 @@ if not FRAMES_ARE_BYTESIO and NO_VALUE is None:  # PyPy 3.11
 elif not FRAMES_ARE_BYTESIO:  # a newer one, of which nothing is known
     Pickler.save = stock_methods["save"]  # type: ignore[method-assign]  # as above
     del Pickler.memo
+
+if CPickler is None:
+    del Pickler.dump  # there is nobody to ask
 
 graft.calibrate(Pickler)

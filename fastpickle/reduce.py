@@ -95,7 +95,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
     if call is not None:
         state = pickler.__dict__  # as `hooks.aside`, with a frame less
         in_doubt = state["_fastpickle_plan"].in_doubt
-        state["_fastpickle_plan"] = ASIDE if in_doubt else in_doubt
+        state["_fastpickle_plan"] = in_doubt if in_doubt.doubted is None else ASIDE
         try:
             call(*args)
         finally:

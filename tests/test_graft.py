@@ -865,17 +865,16 @@ def test_file_is_not_shared() -> None:
 
 def test_memos_are_noted() -> None:
     """However many dumps there are, no more is remembered of them than has to be, and of what is kept all."""
-    fastpickle.Pickler(io.BytesIO(), 4).dump([[]] * 4)
     with fastpickle.patched():
         kept = []
         for i in range(1000):
             pickler = _Stock(io.BytesIO(), 4)
-            pickler.dump(["a", "b", "c", str(i)])
+            pickler.dump([f"text {i} {j}" for j in range(100)])
             if i % 50 == 0:
                 kept.append(pickler)
         assert len(lazymemo._noted) < 200
         assert all("memo" not in vars(pickler) for pickler in kept)
-    assert [len(vars(pickler)["memo"]) for pickler in kept] == [5] * 20
+    assert [len(vars(pickler)["memo"]) for pickler in kept] == [101] * 20
 
 
 def test_dump_bound_before() -> None:
@@ -1055,3 +1054,143 @@ def test_container_of_a_function_is_for_c(offers: list[tuple[str, Any]]) -> None
 
     Own(io.BytesIO(), 4).dump([Odd([[*range(200)], 1]), 2])
     assert ("whole", True) in offers
+
+
+def _save_and_change_later(change: Callable[[Any], None]) -> Callable[[Any, Any], None]:
+    def save(pickler: Any, obj: Any) -> None:
+        pickler.save([[1]] * 30)
+        change(pickler)
+        pickler.save({f"key {i}": [i] for i in range(40)})
+        pickler.write(pickle.TUPLE2)
+
+    return save
+
+
+_CHANGES: dict[str, Callable[[Any], None]] = {
+    "fast": lambda pickler: setattr(pickler, "fast", True),
+    "persistent_id": lambda pickler: setattr(pickler, "persistent_id", lambda x: "id" if type(x) is int else None),
+    "memoize": lambda pickler: setattr(pickler, "memoize", lambda x: None),
+    "write": lambda pickler: setattr(pickler, "write", lambda data, write=pickler.write: write(data.upper())),
+    "memo": lambda pickler: setattr(pickler, "memo", dict(pickler.memo)),
+    "entry": lambda pickler: pickler.dispatch.update({list: lambda pickler, x: pickler.save(len(x))}),
+}
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+@pytest.mark.parametrize("make", [lambda: Odd(), lambda: [Odd(), [1]], lambda: {"a": [Odd()]}])
+def test_changed_between_two_parts(name: str, make: Callable[[], Any]) -> None:
+    """What a function changes between two things that it saves counts from there on."""
+
+    def outcome(base: Any, protocol: int) -> bytes:
+        class Own(base):  # type: ignore[misc]  # it may be either
+            dispatch: Any = {**_Stock.dispatch, Odd: _save_and_change_later(_CHANGES[name])}
+
+        file = io.BytesIO()
+        Own(file, protocol).dump(make())
+        return file.getvalue()
+
+    for protocol in (2, 4, 5):
+        assert outcome(fastpickle.Pickler, protocol) == outcome(_Stock, protocol)
+
+
+class _Looking:
+    def __init__(self, pickler: Any, seen: list[int]) -> None:
+        self.pickler = pickler
+        self.seen = seen
+
+    def __del__(self) -> None:
+        self.seen.append(len(self.pickler.memo))
+
+
+@pytest.mark.parametrize("n", [4, 60, 5000])
+def test_looked_at_by_a_finalizer(n: int) -> None:
+    """A pickler that is collected with what looks at its memo has it still, and later ones are as ever."""
+    seen: list[int] = []
+    pickler = fastpickle.Pickler(io.BytesIO(), 4)
+    pickler.dump([[f"text {i}"] for i in range(n)])
+    pickler.looking = _Looking(pickler, seen)
+    del pickler
+    gc.collect()
+    assert seen == [2 * n + 1]
+    shared = ["shared text", ["q", "r", "s", "t"]]
+    files = [io.BytesIO(), io.BytesIO()]
+    picklers = [fastpickle.Pickler(file, 4) for file in files]
+    for pickler, obj in zip(picklers, ([shared, shared, "x", "y"], [shared, "w", "v", "u"]), strict=True):
+        pickler.dump(obj)
+    for file, obj in zip(files, ([shared, shared, "x", "y"], [shared, "w", "v", "u"]), strict=True):
+        assert file.getvalue() == stock(obj, 4)
+
+
+def test_small_memo_is_on_the_pickler() -> None:
+    """What is memoized of little is where stock has it."""
+    pickler = fastpickle.Pickler(io.BytesIO(), 4)
+    pickler.dump(["a", "b", "c", "d"])
+    assert len(vars(pickler)["memo"]) == 5
+    del pickler.memo
+
+
+def test_deep_in_the_stack() -> None:
+    """Where there are no frames left a dump raises RecursionError, and nothing else."""
+
+    def dump_at(depth: int, obj: Any) -> Any:
+        if depth:
+            return dump_at(depth - 1, obj)
+        try:
+            fastpickle.Pickler(io.BytesIO(), 2).dump(obj)
+        except RecursionError:
+            return "too deep"
+        return "written"
+
+    def run() -> list[str]:
+        found = []
+        for obj in ({1, "a"}, object, [Odd, [1] * 60], {"a": [[1], [2]]}):
+            for left in range(1, 120):
+                try:
+                    found.append(dump_at(sys.getrecursionlimit() - used - left, obj))
+                except RecursionError:
+                    found.append("not even there")
+        return found
+
+    used = 0
+    frame: Any = sys._getframe()
+    while frame is not None:
+        used += 1
+        frame = frame.f_back
+    assert {*run()} >= {"too deep", "written"}
+
+
+class _Unhashable:
+    """Stands for `save`, and may not be in a set."""
+
+    __hash__ = None  # type: ignore[assignment]  # which is how that is said
+
+    def __get__(self, pickler: Any, owner: Any = None) -> Any:
+        return self if pickler is None else lambda obj, save_persistent_id=True: _Stock.save(pickler, obj)
+
+
+class _Raising(_Unhashable):
+    def __get__(self, pickler: Any, owner: Any = None) -> Any:
+        if pickler is None:
+            raise RuntimeError("it is for instances")
+        return super().__get__(pickler, owner)
+
+
+@pytest.mark.parametrize("save", [_Unhashable(), _Raising()])
+def test_strange_save(save: Any) -> None:
+    """It is called as stock calls it, and nothing else is asked of it."""
+
+    class Own(fastpickle.Pickler):
+        pass
+
+    Own.save = save  # type: ignore[method-assign]  # that is what is tested
+    obj = [[1, 2], "text", [3] * 60, {"a": 1}]
+    file = io.BytesIO()
+    Own(file, 4).dump(obj)
+    assert file.getvalue() == stock(obj, 4)
+
+
+def test_strange_write() -> None:
+    """A file's `write` may be another builtin, which fails."""
+    file: Any = type("File", (), {"write": io.BytesIO().writelines})()
+    with pytest.raises(TypeError, match="bytes-like object is required, not 'int'"):
+        fastpickle.Pickler(file, 4).dump([str(i) for i in range(100)])
