@@ -116,11 +116,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         frame.write(memoryview(piece)[11 if piece[2] == FRAME[0] else 2 : -1])
     elif not write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
-    if grafter.held.written < _FEW_BYTES or grafter.__sizeof__() < SMALL_TABLE:
-        update_memo(memo, grafter)
-        give_back(grafter)
-    else:
-        keep_memo(pickler, memo, grafter, AT_ROOT)
+    _take_memo(pickler, memo, grafter, AT_ROOT)
     return True
 
 
@@ -165,12 +161,17 @@ def at_once(pickler: Any, obj: Any) -> bool:
     if grafter is None or not made_ours(pickler, plan, grafter, obj) or not write_whole(framer, grafter.pieces):
         pickler.__dict__["_fastpickle_is_refused"] = True
         return False
+    _take_memo(pickler, memo, grafter, AT_ONCE)
+    return True
+
+
+def _take_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> None:
+    """Fetch what C has memoized of a whole dump, or leave it there, where it is much."""
     if grafter.held.written < _FEW_BYTES or grafter.__sizeof__() < SMALL_TABLE:
         update_memo(memo, grafter)
         give_back(grafter)
     else:
-        keep_memo(pickler, memo, grafter, AT_ONCE)
-    return True
+        keep_memo(pickler, memo, grafter, where)
 
 
 def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:

@@ -1,10 +1,12 @@
 """`Pickler`: the stock pure-Python pickler, with plain data written by one loop instead of a call per object and hook.
 
+    dump(obj) --- all of it by the C pickler, if the file is in memory (`graft`); else
     save(obj) --- plan: hooks.plan(self), once a dump
               --+-- the root of a dump:         the C pickler, if it can write all of it (`graft`)
                 +-- the type is in the plan:  its saver (`plain`)
                 +-- a plan without the type:  save_object (`reduce`), whose parts are saved in the same ways
                 +-- PLAIN:                    stock's save(), hook by hook, with the atoms sooner
+                +-- ASIDE, COLD:              as PLAIN; a container that is worth a plan is saved as if it were a root
 
 Everything that stock keeps in `memo`, `framer` and `write` is kept there at every moment at which other code can look:
 stock's methods, overrides and ours may be mixed within one dump, and `install()` may come and go between two of them.

@@ -145,7 +145,7 @@ class TestResults:
             began = time.monotonic()
             places = [*executor.map(tasks.thread_of, [0.1] * 10, chunksize=10)]
             assert time.monotonic() - began < 0.7
-            assert len({*places}) > 3
+            assert len({*places}) > 1  # how many take part depends on how soon they are woken
             with pytest.raises(ValueError, match="bad 3"):  # the first in order, though others raise before it
                 [*executor.map(_slow_to_fail, range(10), chunksize=10)]
             assert [*executor.map(tasks.same, range(20), chunksize=20)] == [*range(20)]
