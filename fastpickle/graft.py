@@ -158,8 +158,10 @@ def at_once(pickler: Any, obj: Any) -> bool:
     ):
         return False
     grafter = written_by(pickler, plan, memo, {}, obj)
-    if grafter is None or not made_ours(pickler, plan, grafter, obj) or not write_whole(framer, grafter.pieces):
+    if grafter is None or not made_ours(pickler, plan, grafter, obj):
         pickler.__dict__["_fastpickle_is_refused"] = True
+        return False
+    if not write_whole(framer, grafter.pieces):
         return False
     _take_memo(pickler, memo, grafter, AT_ONCE)
     return True
