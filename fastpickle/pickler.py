@@ -169,7 +169,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         if (
                             plan.graft_rule is not hooks.STOCK_RULE
                             and t in _SHORT
-                            and obj
+                            and 0 < len(obj) < graft.FEWEST
                             and not _is_worth_a_plan(self, ASIDE, obj, t)
                         ):
                             plan = ASIDE
