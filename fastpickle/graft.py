@@ -54,7 +54,7 @@ __all__ = [
     "dumps",
     "finished",
     "is_for_batches",
-    "is_offered",
+    "is_tiny",
     "may_be_plain",
     "may_write",
     "root",
@@ -66,8 +66,8 @@ __all__ = [
 FEWEST: Final = 48
 #: Up to this many bytes the memo is fetched at once, which is hardly dearer than to leave it where it is.
 _FEW_BYTES: Final = 1024
-#: A container of fewer items is written sooner without C, if they are atoms.
-_FEW: Final = 4
+#: A flat container of so many items is written sooner hook by hook, if it is all that is dumped.
+_TINY: Final = 3
 #: How many items of a list or dict C is given at first; then as many as give about so many bytes.
 _FIRST_CHUNK: Final = 10_000
 #: Longer ones are not tried whole: much of it might be given up.
@@ -93,7 +93,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         None if C was not asked.
     """
     t = type(obj)
-    if not is_offered(plan.graft_rule, obj, t):
+    if not _is_offered(plan.graft_rule, obj, t):
         return None
     framer = pickler.framer
     frame = framer.current_frame
@@ -131,10 +131,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
         Whether it is written; if not, nothing is.
     """
     t = type(obj)
-    if _is_exact(t):
-        if (len(obj) < _FEW and _are_all(hooks.ATOM_IDS, obj, t)) or is_for_batches(obj, t):
-            return False
-    elif t is FunctionType or t is type:
+    if t is FunctionType or t is type or is_tiny(obj, t) or is_for_batches(obj, t):
         return False
     try:
         save = type(pickler).save
@@ -143,7 +140,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
     except Exception:  # it is a descriptor that raises, or has no hash
         return False
     plan = hooks.plan(pickler)
-    if plan.graft_rule is None or not is_offered(plan.graft_rule, obj, t):
+    if plan.graft_rule is None or not _is_offered(plan.graft_rule, obj, t):
         return False
     framer = pickler.framer
     memo = pickler.memo
@@ -411,11 +408,16 @@ def _is_exact(t: type) -> bool:
     return t is list or t is dict or t is tuple or t is set or t is frozenset
 
 
-def is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
+def _is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
     """Tell whether C is asked about what is dumped; a library may have to read files to know a function or a class."""
     if rule is hooks.STOCK_RULE:
         return t is not FunctionType and t is not type
     return may_be_plain(obj, t)
+
+
+def is_tiny(obj: Any, t: type) -> bool:
+    """Tell whether an object is an exact container of so few atoms that neither C nor a plan would gain anything."""
+    return (_is_exact(t) or t is bytearray) and len(obj) <= _TINY and _are_all(hooks.ATOM_IDS, obj, t)
 
 
 def may_be_plain(obj: Any, t: type) -> bool:

@@ -54,8 +54,6 @@ _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
 #: What the loop saves without a saver, if it is short.
 _SHORT = frozenset((list, dict, tuple))
-#: A flat container of so many items is not saved sooner than hook by hook, if it is all that is dumped.
-_TINY = 3
 
 
 class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to the stdlib, so typeshed does not know it
@@ -134,14 +132,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 else:
                     plan = PLAIN
             if plan is None:
-                if t in _ATOMS or (
-                    t in hooks.savers
-                    and len(obj) <= _TINY
-                    and not (TELLS_WHOSE and overrides_batches(type(self)))
-                    and hooks.ATOM_IDS.issuperset(
-                        map(id, map(type, obj.values() if t is dict else obj))  # a type's hash may be anybody's
-                    )
-                ):
+                if t in _ATOMS or (graft.is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self)))):
                     plan = PLAIN  # nothing to be gained
                 elif outer is None and (
                     (

@@ -74,7 +74,7 @@ class Quick:
             or hasattr(cls, "reducer_override")
             or hasattr(cls, "__getattr__")
             or not cls.fastpickle_grafts
-            or (rule is not hooks.STOCK_RULE and not graft.is_offered(rule, obj, type(obj)))
+            or (rule is not hooks.STOCK_RULE and not graft.may_be_plain(obj, type(obj)))
             or not graft.may_write()
         ):
             return None

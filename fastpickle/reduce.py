@@ -93,7 +93,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             call = entry
             args = (pickler, obj)
     if call is not None:
-        state = pickler.__dict__  # as `hooks.aside`, with a frame less
+        state = pickler.__dict__
         in_doubt = state["_fastpickle_plan"].in_doubt
         state["_fastpickle_plan"] = in_doubt if in_doubt.doubted is None else ASIDE
         try:
