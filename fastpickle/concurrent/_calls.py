@@ -12,6 +12,7 @@ import marshal
 import os
 import pickle
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ try:
 except ImportError:
     interpreters = None  # type: ignore[assignment,unused-ignore]  # before 3.14 there is no such module
 
-__all__ = ["decode", "encode", "failure", "interpreters", "main_source", "stateless"]
+__all__ = ["decode", "encode", "failure", "interpreters", "main_source", "raise_in_main", "stateless"]
 
 
 _LIFTED = frozenset({bytes, memoryview, list, tuple, dict})
@@ -166,6 +167,7 @@ def decode(
             return True, copy.cast(*_shape(views[0])) if copy.nbytes else copy
         return True, serializer.loads(message, buffers=copies)
     except BaseException as exc:
+        raise_in_main(exc)
         exc.__traceback__ = None
         error = interpreters.NotShareableError(
             f"result not shareable: {serializer.name} cannot read it ({type(exc).__name__}: {_text(exc)})"
@@ -213,10 +215,24 @@ def failure(serializer: Serializer, message: bytes | memoryview) -> BaseExceptio
             exc = serializer.loads(pickled)
             assert isinstance(exc, BaseException), type(exc)
         except BaseException as other:
+            raise_in_main(other)
             cause.add_note(f"the exception could not be unpickled: {type(other).__name__}: {_text(other)}")
             return cause  # type: ignore[no-any-return,unused-ignore]  # as above
     exc.__cause__ = cause
     return exc
+
+
+def raise_in_main(exc: BaseException) -> None:
+    """Let an error go on in the main thread, where it may be a signal's: another thread reads the message again.
+
+    Args:
+        exc: the error.
+
+    Raises:
+        BaseException: it, in the main thread.
+    """
+    if threading.current_thread() is threading.main_thread():
+        raise exc
 
 
 def _text(exc: BaseException) -> str:

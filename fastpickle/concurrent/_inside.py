@@ -2,6 +2,7 @@
 
     queue of calls ──┐  (one byte in the pipe of tokens for each call: reading it is what waits)
     pipe of tokens ──┴► loop: unpickle, call, pickle ──► pipe of records, if the result is small
+                                                    ├──► pipe of the lane, if a thread reads it for this call
                                                     └──► else the loop returns it, and is called again: so the thread
                                                          that made it copies it, on the same core
 
@@ -34,8 +35,10 @@ __all__ = [
     "ERROR",
     "INLINE",
     "ITSELF",
+    "LED",
     "LIFTED",
     "NATIVE",
+    "NEWEST",
     "OUT_OF_BAND",
     "QUIT",
     "RECORD",
@@ -44,6 +47,7 @@ __all__ = [
     "VIEW",
     "WAKE",
     "Beside",
+    "Spin",
     "again",
     "large_in",
     "main",
@@ -74,6 +78,41 @@ LIFTED = 64
 
 RUN, QUIT = b"r", b"q"
 """The tokens."""
+
+NEWEST, LED = -2, -1
+"""Places on the board: the call that was sent last, and the one whose result goes into the lane."""
+
+
+class Spin:
+    """Looks at a place on the board for a while, before a thread sleeps: to wake it takes longer than a short call.
+
+    Args:
+        board: the board.
+        place: the place.
+        nanoseconds: how long; after it was in vain, not at all for one call, three, seven, at most 63.
+    """
+
+    __slots__ = ("board", "nanoseconds", "pause", "pauses", "place")
+
+    def __init__(self, board: memoryview, place: int, nanoseconds: int) -> None:
+        self.board = board
+        self.place = place
+        self.nanoseconds = nanoseconds
+        self.pause = 0
+        self.pauses = 0 if nanoseconds else sys.maxsize
+
+    def wait(self, number: int) -> None:
+        """Wait until the number there is another one, or not so long."""
+        if self.pauses:
+            self.pauses -= 1
+            return
+        board, place, clock = self.board, self.place, time.perf_counter_ns
+        end = clock() + self.nanoseconds
+        while board[place] == number:
+            if clock() >= end:
+                self.pause = self.pauses = min(2 * self.pause + 1, 63)
+                return
+        self.pause = 0
 
 
 _NATIVE = frozenset({bytes, str, int, float, bool, type(None)})
@@ -181,18 +220,20 @@ def main(setup: tuple[Any, ...]) -> None:
     Args:
         setup: what `interpreter_pool` made: only what is shared natively.
     """
-    path, serializer, main_name, main_path, tokens, records, calls, board, number, initial = setup
+    path, serializer, main_name, main_path, tokens, records, lane, calls, board, spin, number, initial = setup
     sys.path[:] = path
-    worker = _Worker(number, records, (main_name, main_path))
+    places = board.cast("Q")
+    worker = _Worker(number, records, lane, places, (main_name, main_path))
     worker.resolve(serializer)
     if initial is not None and (answer := worker.answer(initial))[0] == ERROR:
         again.loop = lambda: (0, answer[0], 0, 0, *answer[1:])
     else:
-        again.loop = functools.partial(_loop, worker, tokens, calls, board.cast("Q"), number)
+        again.loop = functools.partial(_loop, worker, tokens, calls, places, number, Spin(places, NEWEST, spin))
 
 
-def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: int) -> Any:
+def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: int, spin: Spin) -> Any:
     read, get, answer, small, clock = os.read, calls.get_nowait, worker.answer, worker.small, time.perf_counter_ns
+    done = place + len(board) // 2 - 1
     while True:
         token = read(tokens, 1)
         if not token:
@@ -210,10 +251,13 @@ def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: in
         outcome = answer(call)
         del call
         took = min((clock() - start) // 1000, 0xFFFFFFFF)
+        board[done] += 1
         board[place] = 0  # before the result is there: `stats()` counts
         try:
             if small(task, outcome, took):
                 del outcome
+                if board[NEWEST] == task:  # no token is waiting
+                    spin.wait(task)
                 continue
         except BaseException:
             board[place] = task  # it has no result: whoever looks after the pool's accident fails it
@@ -230,9 +274,13 @@ class _Worker:
     dumps: Callable[..., bytes]
     loads: Callable[..., Any]
 
-    def __init__(self, number: int, records: int, main: tuple[str | None, str | None]) -> None:
+    def __init__(
+        self, number: int, records: int, lane: int, board: memoryview, main: tuple[str | None, str | None]
+    ) -> None:
         self.number = number
         self.records = records
+        self.lane = lane
+        self.board = board
         self.main = main
         self.main_is_ready = False
 
@@ -342,11 +390,17 @@ class _Worker:
         return ERROR, pickle.dumps((stage, pickled, told), 5)
 
     def small(self, task: int, outcome: tuple[Any, ...], took: int) -> bool:
-        """Write an answer into the pipe, if it is small."""
+        """Write an answer into a pipe, if it is small."""
         if len(outcome) > 2 or len(outcome[1]) > INLINE:
             return False
         kind, message = outcome
-        os.write(self.records, RECORD.pack(len(message), task, self.number, kind, took) + message)
+        record = RECORD.pack(len(message), task, self.number, kind, took) + message
+        if self.board[LED] != task:
+            os.write(self.records, record)
+        else:
+            os.write(self.lane, record)
+            if self.board[LED] == task:  # or else the one that read it already waits for another call
+                self.board[LED] = 0
         return True
 
 

@@ -1,6 +1,7 @@
 """The threads of an `InterpreterPoolExecutor`: the manager, a thread for each worker interpreter, and what they share.
 
     Pool.submit ─► waiting ─► feed ─► queue of calls, tokens ─► worker ─► _look or _take ─► _deliver ─► future
+                                                                     └─ the only call ─► _lane, of the waiting thread
     an interpreter fails ─► Pool.fail: no call is taken any more, those that run come to their end
     a thread here fails, or a pipe ─► Pool.collapse: every future fails at once
 
@@ -21,12 +22,12 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
 from concurrent.futures._base import LOGGER, BrokenExecutor
 from typing import Any
 
 from . import _inside, exits
-from ._calls import decode, encode, interpreters, main_source
+from ._calls import decode, encode, interpreters, main_source, raise_in_main
+from ._lane import Call, Lane
 from .serializers import resolve
 
 if interpreters is None:
@@ -47,6 +48,9 @@ _PER_MICROSECOND = 256
 
 _AHEAD = 64
 """Calls that are sent ahead in all: what CPython keeps to release shared objects with holds 300."""
+
+_SPIN = 50_000
+"""Nanoseconds that a thread looks for more work before it sleeps: about what it takes to wake one on another core."""
 
 _BOOT = f"""
 import marshal, sys, types
@@ -79,9 +83,9 @@ class Pool:
         self.manager: threading.Thread | None = None
         self.threads: set[threading.Thread] = set()
         self.live = 0  # workers that have not said goodbye
-        self.done: list[int] = []  # calls that each has ended
-        self.waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
-        self.sent: dict[int, Future[Any]] = {}
+        self.workers = 0  # that were started
+        self.waiting: deque[tuple[Call, tuple[Any, ...]]] = deque()
+        self.sent: dict[int, Call] = {}
         self.numbers = itertools.count(1)
         self.average = 2 * _SHORT  # microseconds that a call takes, lately
         self.broken: str | None = None
@@ -90,6 +94,10 @@ class Pool:
         self.closed = False
         self.fds: list[int] = []
         self.wakers = 0  # threads that are writing into the pipe of records
+        self.lane = Lane()
+        # The call that each worker runs, how many each has run, and what `_inside` has names for.
+        self.board = memoryview(bytearray(8 * (2 * max_workers + 2))).cast("Q")
+        self.spin = _inside.Spin(self.board, _inside.LED, _spin_time())
         self.executor: weakref.ref[Any] | None = None
         self.ids: dict[int, int] = {}  # the interpreter of each worker
         self.accidents: dict[int, BaseException] = {}  # why a worker ended that was not told to
@@ -100,12 +108,12 @@ class Pool:
         """Begin, at the first call."""
         self.main_source = main_source()  # a script that has ended has no __file__ any more
         self.calls: Any = interpreters.create_queue()
-        self.board = memoryview(bytearray(8 * self.max_workers)).cast("Q")
         self.close_some(*self.fds)  # of a try that Ctrl+C ended
         try:
-            self.fds += os.pipe()
-            self.fds += os.pipe()
-            self.tokens_in, self.tokens_out, self.records_in, self.records_out = self.fds
+            for _ in range(3):
+                self.fds += os.pipe()
+            self.tokens_in, self.tokens_out, self.records_in, self.records_out, *lane = self.fds
+            self.lane.read_end, self.lane.write_end = lane
             exits.note_running(self)
             self.manager = threading.Thread(target=_manage, args=(self,), name=f"{self.prefix}_manager")
             self.manager.start()
@@ -118,6 +126,8 @@ class Pool:
     def forget(self) -> None:
         """Be nobody's, in a process that was forked from the pool's: it has no threads, and shares the pipes."""
         self.lock = threading.Lock()
+        self.lane = Lane()
+        self.lane.reading.acquire()  # what is read here would be missing there
         self.stopping = self.quit_sent = True
         self.manager = None
         self.threads.clear()
@@ -128,6 +138,11 @@ class Pool:
         self.calls = None
         self.close_some(*self.fds)
 
+    def close_if_unused(self) -> None:
+        """Close the pipes if all is done and nobody is using them; with the lock."""
+        if self.closed and not self.wakers and self.lane.led is None:
+            self.close()
+
     def close_some(self, *fds: int) -> None:
         """Close ends of the pipes, each once; a task may have done so."""
         for fd in fds:
@@ -136,7 +151,7 @@ class Pool:
                 with contextlib.suppress(OSError):
                     os.close(fd)
 
-    def submit(self, future: Future[Any], parts: tuple[Any, ...] | None) -> None:
+    def submit(self, call: Call, parts: tuple[Any, ...] | None) -> None:
         """Take a call; None has failed already, and is only taken if the pool takes any."""
         with self.lock:
             if self.broken is not None:
@@ -149,9 +164,9 @@ class Pool:
                 return
             if self.manager is None:
                 self.open()
-            if len(self.done) < self.max_workers and len(self.sent) + len(self.waiting) >= self.live:
+            if self.workers < self.max_workers and len(self.sent) + len(self.waiting) >= self.live:
                 self.start_worker()
-            self.waiting.append((future, parts))
+            self.waiting.append((call, parts))
             try:
                 self.feed()
                 return
@@ -164,16 +179,16 @@ class Pool:
         raise failed
 
     def start_worker(self) -> None:
-        number = len(self.done)
+        number = self.workers
         thread = threading.Thread(target=_work, args=(self, number), name=f"{self.prefix}_{number}")
         self.live += 1
-        self.done.append(0)
+        self.workers += 1
         self.threads.add(thread)
         try:
             thread.start()
         except RuntimeError:  # too many threads; after Ctrl+C, it may be running
             self.live -= 1
-            self.done.pop()
+            self.workers -= 1
             self.threads.discard(thread)
             raise
 
@@ -185,18 +200,20 @@ class Pool:
         room = self.live - len(sent)
         if self.average < _SHORT:
             room += min(_AHEAD, int(_SHORT / self.average) * self.live)
-        tokens = 0
+        tokens = number = 0
         while room > 0 and waiting:
-            future, parts = waiting.popleft()
-            if not future.set_running_or_notify_cancel():
+            call, parts = waiting.popleft()
+            if not call.set_running_or_notify_cancel():
                 continue
             number = next(self.numbers)
-            sent[number] = future
+            sent[number] = call
+            call._pool, call._number = self, number
             self.calls.put_nowait((number, *parts))
             room -= 1
             tokens += 1
         if tokens:
             os.write(self.tokens_out, _inside.RUN * tokens)
+            self.board[_inside.NEWEST] = number
 
     def stop(self, *, collected: bool = False) -> None:
         """Let the workers end when all calls are done.
@@ -223,8 +240,7 @@ class Pool:
         finally:
             with self.lock:
                 self.wakers -= 1
-                if self.closed and not self.wakers:
-                    self.close()
+                self.close_if_unused()
 
     def join(self) -> None:
         """Wait for the threads; if one of them asks, in a callback, it would wait for itself, and does not."""
@@ -235,13 +251,23 @@ class Pool:
 
     # -- the workers' and the manager's side
 
-    def ended(self, worker: int, task: int, took: int) -> Future[Any] | None:
+    def ended(self, number: int, took: int) -> Call | None:
         """Note that a call has ended, and return its future; None if it has failed meanwhile, with the pool."""
-        self.done[worker] += 1
         self.average += (min(took, 4 * _SHORT) - self.average) / 8  # one long call, an import, is soon forgotten
-        return self.sent.pop(task, None)
+        call = self.sent.pop(number, None)
+        if call is not None:
+            call._pool = None
+        return call
 
-    def fail(self, why: str) -> list[Future[Any]]:
+    def outcome(self, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()) -> tuple[bool, Any]:
+        """Return whether a call has a result, and it; else its exception."""
+        try:
+            return decode(self.serializer, kind, message, views)
+        except BaseException as exc:  # a defect: the manager goes on
+            raise_in_main(exc)
+            return False, exc
+
+    def fail(self, why: str) -> list[Call]:
         """Break: no call is taken any more, and those that no worker has are returned."""
         with self.lock:
             self.broken = why
@@ -273,8 +299,7 @@ class Pool:
         for thread in [*self.threads]:
             thread.join()
         with self.lock:
-            if not self.wakers:
-                self.close()
+            self.close_if_unused()
 
     def finish_if_done(self) -> bool:
         """Tell the workers to quit when nothing is waiting; whether all have; with the lock."""
@@ -286,8 +311,7 @@ class Pool:
         if self.live:
             return False
         self.closed = True
-        if not self.wakers:
-            self.close()
+        self.close_if_unused()
         return True
 
 
@@ -305,8 +329,10 @@ def _work(pool: Pool, number: int) -> None:
             *pool.main_source,
             pool.tokens_in,
             pool.records_out,
+            pool.lane.write_end,
             pool.calls,
             pool.board.cast("B"),
+            _spin_time(),
             number,
             None if initial is None else (0, *initial),
         )
@@ -336,13 +362,15 @@ def _work(pool: Pool, number: int) -> None:
 def _take(pool: Pool, number: int, task: int, kind: int, took: int, size: int, message: Any, *views: Any) -> None:
     """End the call whose result a worker left its loop for."""
     pool.board[number] = 0
-    future = pool.ended(number, task, took + size // _PER_MICROSECOND)
+    call = pool.ended(task, took + size // _PER_MICROSECOND)
     try:
         if pool.waiting:
             with pool.lock:
                 pool.feed()
     finally:
-        _deliver(pool, future, kind, message, views)
+        _deliver(pool, call, kind, message, views)
+        if pool.stopping:  # the collector may have found the executor while this thread held the lock
+            pool.stop()
 
 
 def _manage(pool: Pool) -> None:
@@ -367,7 +395,7 @@ def _manage(pool: Pool) -> None:
 
 def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
     """Do what the records say; return what is left of them, and whether all is done."""
-    ended: list[tuple[Future[Any] | None, int, bytes]] = []
+    ended: list[tuple[Call | None, int, bytes]] = []
     gone: list[int] = []
     at = 0
     size = _inside.RECORD.size
@@ -377,7 +405,7 @@ def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
         if end > len(data):
             break
         if kind < _inside.BYE:
-            ended.append((pool.ended(worker, task, took), kind, data[at + size : end]))
+            ended.append((pool.ended(task, took), kind, data[at + size : end]))
         elif kind == _inside.BYE:
             gone.append(worker)
         at = end
@@ -398,23 +426,19 @@ def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
         return data[at:], pool.finish_if_done()
 
 
-def _deliver(
-    pool: Pool, future: Future[Any] | None, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()
-) -> None:
+def _deliver(pool: Pool, call: Call | None, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()) -> None:
     """End a future; whatever its callbacks do, the manager goes on."""
-    if future is None:
+    if call is None:
         return
-    try:
-        good, result = decode(pool.serializer, kind, message, views)
-    except BaseException as exc:
-        good, result = False, exc
+    good, result = pool.outcome(kind, message, views)
     try:
         if good:
-            future.set_result(result)
+            call.set_result(result)
         else:
-            future.set_exception(result)
+            call.set_exception(result)
     except BaseException:
         LOGGER.critical("Exception in a callback:", exc_info=True)
+    pool.lane.tell(pool, call)
 
 
 def _bury(pool: Pool, worker: int) -> None:
@@ -430,12 +454,20 @@ def _bury(pool: Pool, worker: int) -> None:
     pool.ids.pop(worker, None)
 
 
-def _fail_all(pool: Pool, lost: Iterable[Future[Any]]) -> None:
+def _fail_all(pool: Pool, lost: Iterable[Call]) -> None:
     for future in lost:
         try:
             future.set_exception(BrokenInterpreterPool(pool.broken))
         except BaseException:
             LOGGER.critical("Exception in a callback:", exc_info=True)
+        future._pool = None
+        pool.lane.tell(pool, future)
+
+
+def _spin_time() -> int:
+    """Return how long a thread looks before it sleeps; on the only core it would keep what it looks for from coming."""
+    several = (os.process_cpu_count() or 1) > 1  # type: ignore[attr-defined,unused-ignore]  # since 3.13
+    return _SPIN if several else 0
 
 
 def _has_room(fd: int) -> bool:

@@ -2,6 +2,7 @@
 
     submit ─► encode ─► waiting ─► queue of calls, and a token in a pipe ─► whichever worker reads the token (_inside)
     future ◄─ decode ◄─┬─ the manager's thread ◄─ pipe of records: small results ◄────────────────────────┤
+                       ├─ the thread in result() ◄─ the lane: the small result of the only call ◄─────────┤
                        └─ the worker's thread ◄─ large results, for which it leaves the loop ◄──────────────┘
 
 One thread per worker, inside its interpreter but for large results; one more, the manager, reads what they write.
@@ -23,6 +24,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from ._calls import encode, interpreters
+from ._lane import Call
 from ._pool import BrokenInterpreterPool, Pool
 from .mapping import ChunkedExecutor
 from .stats import Stats, WorkerStats
@@ -93,7 +95,7 @@ class InterpreterPoolExecutor(
             BrokenInterpreterPool: an interpreter or its initializer failed.
             RuntimeError: after `shutdown`, or when Python is ending.
         """
-        future: Future[Any] = Future()
+        future = Call()
         try:
             parts = encode(self._pool.serializer, fn, args, kwargs)
         except interpreters.NotShareableError as exc:
@@ -129,13 +131,14 @@ class InterpreterPoolExecutor(
         pool = self._pool
         with pool.lock:
             workers = tuple(
-                WorkerStats(str(pool.ids[i]), 1, 0, int(bool(pool.board[i])), done)
-                for i, done in enumerate(pool.done)
-                if i in pool.ids
+                WorkerStats(str(pool.ids[i]), 1, 0, int(bool(pool.board[i])), pool.board[pool.max_workers + i])
+                for i in sorted(pool.ids)
             )
             running = sum(worker.running for worker in workers)
             queued = len(pool.waiting) + max(len(pool.sent) - running, 0)
-            return Stats(1, len(workers), queued, running, sum(pool.done), workers)
+            return Stats(
+                1, len(workers), queued, running, sum(pool.board[pool.max_workers : 2 * pool.max_workers]), workers
+            )
 
     @property
     def _threads(self) -> set[threading.Thread]:  # type: ignore[override]  # the base class's attribute

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import time
 from typing import Any
 
 from .tasks import raise_it
@@ -100,3 +101,45 @@ def of_inner_pool(x: Any) -> Any:
 
     with InterpreterPoolExecutor(1) as pool:
         return pool.submit(abs, x).result()
+
+
+def thread_name() -> str:
+    return threading.current_thread().name
+
+
+class Loader:
+    """Becomes the name of the thread that unpickles it."""
+
+    def __reduce__(self) -> Any:
+        return thread_name, ()
+
+
+def loader_after(fd: int) -> Loader:
+    os.read(fd, 1)
+    return Loader()
+
+
+class SlowToLoad:
+    """Says in a pipe that it is being unpickled, and takes its time."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __reduce__(self) -> Any:
+        return load_slowly, (self.fd,)
+
+
+def load_slowly(fd: int) -> str:
+    os.write(fd, b"x")
+    time.sleep(0.3)
+    return "loaded"
+
+
+def close_and_read(fd: int, other: int) -> bytes:
+    os.close(fd)
+    return os.read(other, 1)
+
+
+def with_fds(closed: int, small: int) -> int:
+    os.close(closed)
+    return small

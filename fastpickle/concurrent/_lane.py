@@ -1,0 +1,199 @@
+"""The pipe of the thread that waits: it reads the result of its call itself, and no manager is woken for it.
+
+    Call.result() ─► Lane.wait: the call's number on the board, read ◄── worker, if it finds that number there
+                                                                ▲
+                     whoever else ends the call ─► Lane.tell ───┘
+
+To wake a thread on another core takes longer than all else about a short call (perf-diary, Executors). So a thread that
+asks for the result of the only call there is leads: it reads what comes of that call, one message in each case.
+
+Not for: `wait()`, `as_completed()`, callbacks, timeouts, and more calls than one: these are the manager's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from concurrent.futures._base import FINISHED, LOGGER
+from typing import TYPE_CHECKING, Any
+
+from . import _inside
+
+if TYPE_CHECKING:
+    from ._pool import Pool
+
+__all__ = ["Call", "Lane"]
+
+_SIZE = _inside.RECORD.size
+_EMPTY = bytes(_SIZE)
+_WAKE = _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0)
+
+
+class Call(Future[Any]):
+    """The future of a call: while it is sent and has not ended, it knows its pool."""
+
+    _pool: Pool | None = None
+    _number = 0
+    _state: str  # the base class's
+    _done_callbacks: list[Callable[[Future[Any]], object]]  # the base class's
+    _start: Callable[[Callable[[], object]], None] | None = None
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return what the call returned, as `Future.result` does."""
+        if timeout is None and (pool := self._pool) is not None:
+            pool.lane.wait(pool, self)
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return what the call raised, as `Future.exception` does."""
+        if timeout is None and (pool := self._pool) is not None:
+            pool.lane.wait(pool, self)
+        return super().exception(timeout)
+
+    def _invoke_callbacks(self) -> None:
+        """Call them in another thread than the one that waits, which may hold a lock that they want."""
+        call_back = super()._invoke_callbacks  # type: ignore[misc]  # private: there is no other place between
+        if self._start is None or not self._done_callbacks:
+            call_back()
+        else:
+            self._start(call_back)
+
+
+class Lane:
+    """One pipe, of which at most one thread reads at a time."""
+
+    def __init__(self) -> None:
+        self.reading = threading.Lock()
+        self.led: Call | None = None
+        """The call that is waited for; as long as there is one, the pipes stay open."""
+        self.claims: dict[int, object] = {}
+        """Under that call's number who came first: the lane, which gives it up, or whoever writes a message."""
+        self.buffer = bytearray(_SIZE + _inside.INLINE)
+        self.read_end = self.write_end = -1
+
+    def wait(self, pool: Pool, call: Call) -> None:
+        """Wait for a call, if it is the only one and nobody else reads; else return at once.
+
+        Args:
+            pool: the pool.
+            call: a call that was sent. If it has not ended afterwards, its result comes to another thread.
+        """
+        if len(pool.sent) != 1 or not self.reading.acquire(blocking=False):
+            return
+        # No `with`: Ctrl+C between its lock and its block would leave the pool locked.
+        try:
+            self.buffer[:_SIZE] = _EMPTY
+            self.claims = {}
+            self.led = call
+            is_wanted = call._number in pool.sent and not call._done_callbacks and not pool.closed
+            if is_wanted or not self._withdraw(pool, call):
+                self._read(pool, call)
+        except BaseException as exc:  # Ctrl+C: the message is in the buffer, in the pipe, or will be
+            if self.led is not call:
+                self.reading.release()
+                raise
+            is_read = not self.buffer.startswith(_EMPTY)
+            self._start(pool, self._go_on, pool, call)
+            if not (is_read and isinstance(exc, Exception) and super(Call, call).exception() is not None):
+                raise
+            return  # it was no signal: nobody can read this result
+        self._leave(pool)
+
+    def tell(self, pool: Pool, call: Future[Any]) -> None:
+        """Say that a call has ended, if somebody waits for it here.
+
+        Args:
+            pool: the pool.
+            call: a call that has not ended by what its worker wrote into the lane.
+        """
+        if self.led is call and self.claims.setdefault(call._number, claim := object()) is claim:
+            with contextlib.suppress(OSError):  # a task has closed it: who reads sees that too
+                os.write(self.write_end, _WAKE)
+            pool.board[_inside.LED] = 0
+
+    def _read(self, pool: Pool, call: Call) -> None:
+        """Read the one message, and end the call."""
+        pool.board[_inside.LED] = call._number
+        if call._state != FINISHED or not self._withdraw(pool, call):
+            if self.buffer.startswith(_EMPTY):  # else it was read before Ctrl+C
+                pool.spin.wait(call._number)
+                try:
+                    is_open = os.readinto(self.read_end, self.buffer)  # type: ignore[attr-defined,unused-ignore]  # 3.14
+                except OSError:
+                    is_open = 0
+                if not is_open:  # a task has closed it
+                    self._break(pool)
+                    return
+            length, _, _, kind, took = _inside.RECORD.unpack_from(self.buffer)
+            if kind != _inside.WAKE:
+                good, result = pool.outcome(kind, bytes(self.buffer[_SIZE : _SIZE + length]))
+                pool.ended(call._number, took)
+                try:
+                    if pool.waiting:
+                        with pool.lock:
+                            pool.feed()
+                except OSError:  # the same of the pipe of tokens
+                    self._deliver(pool, call, *((result, None) if good else (None, result)))
+                    self._break(pool)
+                    return
+                self._deliver(pool, call, *((result, None) if good else (None, result)))
+            self._end(pool)
+
+    def _deliver(self, pool: Pool, call: Call, result: Any, error: BaseException | None) -> None:
+        call._start = functools.partial(self._start, pool)
+        with contextlib.suppress(InvalidStateError):  # it has failed with the pool
+            call.set_result(result) if error is None else call.set_exception(error)
+        del call._start
+
+    def _withdraw(self, pool: Pool, call: Call) -> bool:
+        """Read no message, as the call had ended before its worker could know; False if there is one all the same."""
+        if self.claims.setdefault(call._number, self) is not self:
+            return False
+        self._end(pool)
+        return True
+
+    def _end(self, pool: Pool) -> None:
+        self.led = None
+        if pool.closed:
+            with pool.lock:
+                pool.close_if_unused()
+
+    def _break(self, pool: Pool) -> None:
+        self._end(pool)
+        pool.collapse()
+        pool.stop()
+
+    def _go_on(self, pool: Pool, call: Call) -> None:
+        """Be a thread that reads on."""
+        try:
+            self._read(pool, call)
+        except BaseException:
+            LOGGER.critical("Exception in a thread that reads for a pool:", exc_info=True)
+            self._break(pool)
+        finally:
+            self._leave(pool)
+
+    def _leave(self, pool: Pool) -> None:
+        self.reading.release()
+        if pool.stopping:  # the collector may have found the executor while this thread held the pool's lock
+            pool.stop()
+
+    def _start(self, pool: Pool, function: Callable[..., object], *args: object) -> None:
+        """Call a function in a thread that the pool waits for."""
+
+        def run() -> None:
+            try:
+                function(*args)
+            finally:
+                pool.threads.discard(thread)
+
+        thread = threading.Thread(target=run, name=f"{pool.prefix}_reader")
+        pool.threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError:  # too many threads
+            run()

@@ -1,0 +1,442 @@
+"""The thread that waits for a call reads its result (`fastpickle.concurrent._lane`): whoever ends it, and whenever."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from executors import interpreter_tasks as inside
+from executors import tasks
+from executors.leftovers import nothing_left
+
+from fastpickle.concurrent import BrokenInterpreterPool, InterpreterPoolExecutor, _inside, _pool
+
+try:
+    from concurrent import interpreters
+except ImportError:
+    interpreters = None
+
+pytestmark = pytest.mark.skipif(interpreters is None, reason="CPython 3.14 and later")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    with nothing_left():
+        yield
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    yield ends
+    for fd in ends:
+        os.close(fd)
+
+
+@pytest.fixture
+def pool() -> Iterator[InterpreterPoolExecutor]:
+    with InterpreterPoolExecutor(2) as executor:
+        assert executor.submit(tasks.same, 1).result() == 1
+        yield executor
+
+
+def wait_until(condition: Any) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def in_thread(function: Any, name: str = "waiting") -> tuple[threading.Thread, list[Any]]:
+    """Call a function in a thread; what it returns or raises will be in the list."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append(function())
+        except BaseException as exc:
+            outcome.append(exc)
+
+    thread = threading.Thread(target=run, name=name)
+    thread.start()
+    return thread, outcome
+
+
+def blocked(pool: InterpreterPoolExecutor, fd: int) -> tuple[Any, threading.Thread, list[Any]]:
+    """Have a thread wait for a call that waits for a byte."""
+    future = pool.submit(inside.loader_after, fd)
+    thread, outcome = in_thread(future.result)
+    wait_until(lambda: pool._pool.lane.led is future)
+    return future, thread, outcome
+
+
+@pytest.mark.parametrize("ask", ["result", "exception"])
+def test_who_waits_reads(pool: InterpreterPoolExecutor, pipe: tuple[int, int], ask: str) -> None:
+    """The result is unpickled in the thread that waits for it."""
+    future = pool.submit(inside.loader_after, pipe[0])
+    thread, _ = in_thread(getattr(future, ask))
+    wait_until(lambda: pool._pool.lane.led is future)
+    os.write(pipe[1], b"x")
+    thread.join(10)
+    assert future.result() == "waiting"
+    assert pool._pool.lane.led is None
+    assert not pool._pool.sent
+
+
+def test_the_manager_reads_otherwise(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """With a time limit, callbacks, or other calls."""
+    manager = pool._pool.manager
+    assert manager is not None
+    os.write(pipe[1], b"xxxx")
+    assert pool.submit(inside.loader_after, pipe[0]).result(10) == manager.name
+    future = pool.submit(inside.loader_after, pipe[0])
+    future.add_done_callback(lambda _: None)
+    assert future.result() == manager.name
+    two = [pool.submit(inside.loader_after, pipe[0]) for _ in range(2)]
+    assert two[0].result() == manager.name
+    two[1].result()
+
+
+def test_errors_come_too(pool: InterpreterPoolExecutor) -> None:
+    """What is raised, by the call and by what reads it; with its cause."""
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError) as caught:
+            pool.submit(tasks.raise_it, ZeroDivisionError, 1).result()
+        assert isinstance(caught.value.__cause__, interpreters.ExecutionFailed)
+        with pytest.raises(interpreters.NotShareableError, match="while unpickled"):
+            pool.submit(inside.hostile, "loads", ValueError).result()
+        assert isinstance(pool.submit(tasks.raise_it, inside.Own, 1).exception(), inside.Own)
+        assert pool.submit(tasks.same, 5).exception() is None
+
+
+@pytest.mark.parametrize("size", [*range(4060, 4100), 1 << 16, 1 << 20])
+def test_large_results(pool: InterpreterPoolExecutor, size: int) -> None:
+    """A result for which the worker leaves its loop wakes the thread that waits in the lane."""
+    for payload in bytes(size), [bytes(size)]:
+        assert pool.submit(tasks.same, payload).result() == payload
+
+
+def test_another_waits_too(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """One reads, the other is woken by it."""
+    future, thread, outcome = blocked(pool, pipe[0])
+    other, same = in_thread(future.result, "other")
+    time.sleep(0.05)
+    os.write(pipe[1], b"x")
+    thread.join(10)
+    other.join(10)
+    assert outcome == same == ["waiting"]
+
+
+def test_calls_beside(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """Other calls end while a thread waits in the lane, by the manager."""
+    _, thread, outcome = blocked(pool, pipe[0])
+    assert [f.result() for f in [pool.submit(tasks.same, i) for i in range(300)]] == [*range(300)]
+    payload = bytes(1 << 17)
+    assert pool.submit(tasks.same, payload).result() == payload
+    os.write(pipe[1], b"x")
+    thread.join(10)
+    assert outcome == ["waiting"]
+
+
+def test_callback_that_comes_late(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """It does not run in the thread that waits, which may hold a lock that it wants."""
+    lock = threading.Lock()
+    future = pool.submit(inside.loader_after, pipe[0])
+    seen = []
+
+    def wait() -> Any:
+        with lock:
+            return future.result()
+
+    thread, outcome = in_thread(wait)
+    wait_until(lambda: pool._pool.lane.led is future)
+
+    def callback(_: Any) -> None:
+        with lock:
+            seen.append(threading.current_thread().name)
+
+    future.add_done_callback(callback)
+    os.write(pipe[1], b"x")
+    thread.join(10)
+    wait_until(lambda: seen)
+    assert outcome == ["waiting"]
+    assert seen != ["waiting"]
+    assert pool.submit(tasks.same, 1).result() == 1
+
+
+def test_result_in_a_callback(pool: InterpreterPoolExecutor) -> None:
+    """The manager itself may wait for the only call."""
+    seen: list[int] = []
+    done = threading.Event()
+
+    def callback(_: Any) -> None:
+        seen.append(pool.submit(tasks.same, 5).result())
+        done.set()
+
+    pool.submit(tasks.same, 1).add_done_callback(callback)
+    assert done.wait(10)
+    assert seen == [5]
+
+
+def test_shutdown_beside(pipe: tuple[int, int]) -> None:
+    """The call that is waited for comes to its end; then nothing is left."""
+    for wait in False, True:
+        pool = InterpreterPoolExecutor(1)
+        _, thread, outcome = blocked(pool, pipe[0])
+        ending, _ = in_thread(lambda pool=pool, wait=wait: pool.shutdown(wait, cancel_futures=True))
+        time.sleep(0.05)
+        os.write(pipe[1], b"x")
+        thread.join(10)
+        ending.join(10)
+        assert outcome == ["waiting"]
+
+
+def test_collected_beside(pipe: tuple[int, int]) -> None:
+    """Nobody holds the executor any more: its threads end all the same."""
+    for _ in range(3):
+        pool = InterpreterPoolExecutor(1)
+        _, thread, outcome = blocked(pool, pipe[0])
+        shared = pool._pool
+        del pool
+        gc.collect()
+        os.write(pipe[1], b"x")
+        thread.join(10)
+        assert outcome == ["waiting"]
+        wait_until(lambda shared=shared: not shared.fds)
+
+
+@pytest.mark.parametrize("payload", [1, bytes(1 << 17)], ids=["small", "large"])
+def test_collected_while_the_lock_is_held(monkeypatch: pytest.MonkeyPatch, payload: Any) -> None:
+    """The collector finds the executor where the reader holds the pool's lock: the manager is told later."""
+    pool: Any = InterpreterPoolExecutor(1)
+    shared = pool._pool
+    ended = type(shared).ended
+
+    def collect(self: Any, *args: Any) -> Any:
+        nonlocal pool
+        with self.lock:
+            pool = None
+        assert self.stopping
+        return ended(self, *args)
+
+    future = pool.submit(tasks.same, payload)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(shared), "ended", collect)
+        assert future.result() == payload
+    wait_until(lambda: not shared.fds)
+
+
+def test_initializer_that_fails_beside() -> None:
+    """It breaks the pool; the call that is waited for fails."""
+
+    with InterpreterPoolExecutor(1, initializer=tasks.raise_it, initargs=(ValueError, "no")) as pool:
+        with pytest.raises(BrokenInterpreterPool):
+            pool.submit(tasks.same, 1).result()
+
+
+def test_defect_of_the_manager_beside(
+    monkeypatch: pytest.MonkeyPatch, pool: InterpreterPoolExecutor, pipe: tuple[int, int]
+) -> None:
+    """It fails every future, and wakes the thread that waits in the lane."""
+
+    def defect(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    _, thread, outcome = blocked(pool, pipe[0])
+    monkeypatch.setattr(_pool, "_look", defect)
+    with contextlib.suppress(BrokenInterpreterPool):
+        pool.submit(tasks.same, 1)
+    thread.join(10)
+    assert isinstance(outcome[0], BrokenInterpreterPool)
+    os.write(pipe[1], b"x")
+
+
+def test_defect_of_the_reader(monkeypatch: pytest.MonkeyPatch, pool: InterpreterPoolExecutor) -> None:
+    """The thread that waits has no use for the message, nor has another one: the pool is broken, nobody hangs."""
+
+    def defect(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(pool._pool), "ended", defect)
+        future = pool.submit(tasks.same, 1)
+        with pytest.raises((ZeroDivisionError, BrokenInterpreterPool)):
+            future.result()
+        assert isinstance(future.exception(10), BrokenInterpreterPool)
+
+
+@pytest.mark.parametrize("ends", [["read_end"], ["write_end"], ["read_end", "write_end"]])
+def test_lane_that_a_task_closes(ends: list[str], pipe: tuple[int, int]) -> None:
+    """As with the other pipes, the pool is broken, and nobody waits for ever."""
+    with InterpreterPoolExecutor(2) as pool:
+        assert pool.submit(tasks.same, 1).result() == 1
+        lane = pool._pool.lane
+        with contextlib.suppress(BrokenInterpreterPool):
+            for end in ends:
+                pool.submit(inside.close, getattr(lane, end)).result(10)
+            for _ in range(3):
+                pool.submit(tasks.same, 1).result()
+        with pytest.raises(BrokenInterpreterPool):
+            pool.submit(tasks.same, 1).result()
+
+
+def test_a_task_closes_it_under_the_reader(pipe: tuple[int, int]) -> None:
+    """The worker itself finds it closed."""
+    with InterpreterPoolExecutor(1) as pool:
+        assert pool.submit(tasks.same, 1).result() == 1
+        future = pool.submit(inside.close_and_read, pool._pool.lane.write_end, pipe[0])
+        thread, outcome = in_thread(future.result)
+        wait_until(lambda: pool._pool.lane.led is future)
+        os.write(pipe[1], b"x")
+        thread.join(10)
+        assert isinstance(outcome[0], BrokenInterpreterPool)
+
+
+class Interrupt(BaseException):
+    """What Ctrl+C is to the main thread."""
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    def ring(*_: Any) -> None:
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, ring)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+def test_interrupted_while_it_waits(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """Another thread reads on: the result is there, its callbacks are called, and the lane is free again."""
+    future = pool.submit(inside.loader_after, pipe[0])
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    with pytest.raises(Interrupt):
+        future.result()
+    called = threading.Event()
+    future.add_done_callback(lambda _: called.set())
+    os.write(pipe[1], b"x")
+    assert called.wait(10)
+    assert future.result().endswith("_reader")
+    wait_until(lambda: not pool._pool.lane.reading.locked())
+    _, thread, outcome = blocked(pool, pipe[0])
+    os.write(pipe[1], b"x")
+    thread.join(10)
+    assert outcome == ["waiting"]
+
+
+def test_ctrl_c_while_the_result_is_unpickled(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """It comes out of result(), and is not the call's exception; the result is unpickled once more."""
+
+    def interrupt() -> None:
+        os.read(pipe[0], 1)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]  # it has one
+
+    thread, _ = in_thread(interrupt)
+    future = pool.submit(inside.SlowToLoad, pipe[1])
+    with pytest.raises(KeyboardInterrupt):
+        future.result()
+    thread.join(10)
+    assert future.result(10) == "loaded"
+
+
+@pytest.mark.usefixtures("alarm")
+def test_interrupted_at_any_moment() -> None:
+    """Every future ends with its result, whenever the thread that waits for it is interrupted."""
+    generator = random.Random(20261122)
+    interrupted = 0
+    with InterpreterPoolExecutor(2) as pool:
+        for i in range(400):
+            future = pool.submit(tasks.same, i)
+            try:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, generator.uniform(1e-6, 60e-6))
+                    assert future.result() == i
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except Interrupt:
+                interrupted += 1
+            except RuntimeError as exc:  # of `threading.Condition`, which no signal may interrupt
+                assert str(exc) == "cannot release un-acquired lock"
+            with contextlib.suppress(Interrupt):  # one that came late
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            with contextlib.suppress(RuntimeError):
+                assert future.result(10) == i
+            assert future.result(10) == i
+    assert interrupted > 10
+
+
+def test_many_threads_ask_at_once() -> None:
+    """Each gets its own; whoever reads, and whoever does not."""
+    with InterpreterPoolExecutor(2) as pool, ThreadPoolExecutor(4) as threads:
+
+        def run(start: int) -> list[int]:
+            return [pool.submit(tasks.same, start + i).result() for i in range(300)]
+
+        for _ in range(2):
+            assert [*threads.map(run, range(0, 4000, 1000))] == [
+                [*range(start, start + 300)] for start in range(0, 4000, 1000)
+            ]
+
+
+def test_forked_child_does_not_read(pool: InterpreterPoolExecutor) -> None:
+    """What it read would be missing in its parent: there the lane counts as taken."""
+    shared = _pool.Pool(1, "x", "pickle", None)
+    assert not shared.lane.reading.locked()
+    shared.forget()
+    assert shared.lane.reading.locked()
+
+
+# -- looking before sleeping
+
+
+def test_spin() -> None:
+    """It ends when the number changes, or in time; after it was in vain it rests for longer and longer."""
+    board = memoryview(bytearray(16)).cast("Q")
+    spin = _inside.Spin(board, 1, 1_000)
+    spin.wait(5)
+    assert (spin.pause, spin.pauses) == (0, 0)
+    board[1] = 5
+    for pause in 1, 3, 7, 15, 31, 63, 63:
+        spin.wait(5)
+        assert (spin.pause, spin.pauses) == (pause, pause)
+        for _ in range(pause):
+            spin.wait(5)
+        assert spin.pauses == 0
+    board[1] = 0
+    spin.wait(5)
+    assert spin.pause == 0
+
+
+def test_one_core_never_spins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would keep the other thread from running."""
+    monkeypatch.setattr(os, "process_cpu_count", lambda: 1)
+    board = memoryview(bytearray(8)).cast("Q")
+    spin = _inside.Spin(board, 0, _pool._spin_time())
+    start = time.monotonic()
+    for _ in range(1000):
+        spin.wait(0)
+    assert time.monotonic() - start < 1
+    assert spin.pauses > 1 << 30
+    with InterpreterPoolExecutor(1) as pool:
+        assert [pool.submit(tasks.same, i).result() for i in range(20)] == [*range(20)]
+
+
+def test_done_calls_are_counted(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """Whoever reads their results."""
+    before = pool.stats().done
+    for i in range(10):
+        pool.submit(tasks.same, i).result()
+    assert [*pool.map(tasks.same, range(10))] == [*range(10)]
+    pool.submit(tasks.same, bytes(1 << 17)).result()
+    assert pool.stats().done == before + 21
