@@ -293,7 +293,7 @@ def test_a_task_closes_it_under_the_reader(pipe: tuple[int, int]) -> None:
     """The worker itself finds it closed."""
     with InterpreterPoolExecutor(1) as pool:
         assert pool.submit(tasks.same, 1).result() == 1
-        future = pool.submit(inside.close_and_read, pool._pool.lane.write_end, pipe[0])
+        future = pool.submit(inside.read_and_close, pipe[0], pool._pool.lane.write_end)
         thread, outcome = in_thread(future.result)
         wait_until(lambda: pool._pool.lane.led is future)
         os.write(pipe[1], b"x")

@@ -135,11 +135,6 @@ def load_slowly(fd: int) -> str:
     return "loaded"
 
 
-def close_and_read(fd: int, other: int) -> bytes:
-    os.close(fd)
-    return os.read(other, 1)
-
-
-def with_fds(closed: int, small: int) -> int:
-    os.close(closed)
-    return small
+def read_and_close(fd: int, other: int) -> None:
+    os.read(fd, 1)
+    os.close(other)
