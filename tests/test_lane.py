@@ -18,7 +18,7 @@ from executors import interpreter_tasks as inside
 from executors import tasks
 from executors.leftovers import nothing_left
 
-from fastpickle.concurrent import BrokenInterpreterPool, InterpreterPoolExecutor, _inside, _pool
+from fastpickle.concurrent import BrokenInterpreterPool, InterpreterPoolExecutor, _inside, _lane, _pool
 
 try:
     from concurrent import interpreters
@@ -118,11 +118,27 @@ def test_errors_come_too(pool: InterpreterPoolExecutor) -> None:
         assert pool.submit(tasks.same, 5).exception() is None
 
 
-@pytest.mark.parametrize("size", [*range(4060, 4100), 1 << 16, 1 << 20])
+@pytest.mark.parametrize("size", [*range(4060, 4100), *range(61_400, 61_460, 7), 65_530, 1 << 16, 1 << 20])
 def test_large_results(pool: InterpreterPoolExecutor, size: int) -> None:
     """A result for which the worker leaves its loop wakes the thread that waits in the lane."""
     for payload in bytes(size), [bytes(size)]:
         assert pool.submit(tasks.same, payload).result() == payload
+
+
+@pytest.mark.parametrize("room", [_inside.INLINE, 10_000])
+def test_results_up_to_the_room(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Whatever the pipe has room for, results of any size come: by the lane, or by the worker's thread."""
+    opened = _lane.Lane.open
+
+    def open_small(self: Any, *ends: int) -> None:
+        opened(self, *ends)
+        self.room = room
+
+    monkeypatch.setattr(_lane.Lane, "open", open_small)
+    with InterpreterPoolExecutor(1) as pool:
+        for size in range(room - 20, room + 20):
+            payload = "x" * size
+            assert pool.submit(tasks.same, payload).result() == payload
 
 
 def test_another_waits_too(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:

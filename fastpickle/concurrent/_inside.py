@@ -220,10 +220,10 @@ def main(setup: tuple[Any, ...]) -> None:
     Args:
         setup: what `interpreter_pool` made: only what is shared natively.
     """
-    path, serializer, main_name, main_path, tokens, records, lane, calls, board, spin, number, initial = setup
+    path, serializer, main_name, main_path, tokens, records, lane, room, calls, board, spin, number, initial = setup
     sys.path[:] = path
     places = board.cast("Q")
-    worker = _Worker(number, records, lane, places, (main_name, main_path))
+    worker = _Worker(number, records, lane, room, places, (main_name, main_path))
     worker.resolve(serializer)
     if initial is not None and (answer := worker.answer(initial))[0] == ERROR:
         again.loop = lambda: (0, answer[0], 0, 0, *answer[1:])
@@ -234,6 +234,8 @@ def main(setup: tuple[Any, ...]) -> None:
 def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: int, spin: Spin) -> Any:
     read, get, answer, small, clock = os.read, calls.get_nowait, worker.answer, worker.small, time.perf_counter_ns
     done = place + len(board) // 2 - 1
+    if board[NEWEST] == worker.last:  # no token is waiting
+        spin.wait(worker.last)
     while True:
         token = read(tokens, 1)
         if not token:
@@ -256,13 +258,13 @@ def _loop(worker: _Worker, tokens: int, calls: Any, board: memoryview, place: in
         try:
             if small(task, outcome, took):
                 del outcome
-                if board[NEWEST] == task:  # no token is waiting
+                if board[NEWEST] == task:  # as above
                     spin.wait(task)
                 continue
         except BaseException:
             board[place] = task  # it has no result: whoever looks after the pool's accident fails it
             raise
-        board[place] = task  # until the result is taken
+        board[place] = worker.last = task  # until the result is taken
         kind, message, *views = outcome
         size = len(message) + sum(view.nbytes if type(view) is memoryview else len(view) for view in views)
         return task, kind, took, size, message if len(message) <= COPIED else memoryview(message), *views
@@ -275,14 +277,16 @@ class _Worker:
     loads: Callable[..., Any]
 
     def __init__(
-        self, number: int, records: int, lane: int, board: memoryview, main: tuple[str | None, str | None]
+        self, number: int, records: int, lane: int, room: int, board: memoryview, main: tuple[str | None, str | None]
     ) -> None:
         self.number = number
         self.records = records
         self.lane = lane
+        self.room = room
         self.board = board
         self.main = main
         self.main_is_ready = False
+        self.last = 0
 
     def resolve(self, serializer: str) -> None:
         """Find the functions of a serializer; pickle's are at hand without importing the package."""
@@ -391,16 +395,14 @@ class _Worker:
 
     def small(self, task: int, outcome: tuple[Any, ...], took: int) -> bool:
         """Write an answer into a pipe, if it is small."""
-        if len(outcome) > 2 or len(outcome[1]) > INLINE:
+        is_led = self.board[LED] == task
+        if len(outcome) > 2 or len(outcome[1]) > (self.room if is_led else INLINE):
             return False
         kind, message = outcome
         record = RECORD.pack(len(message), task, self.number, kind, took) + message
-        if self.board[LED] != task:
-            os.write(self.records, record)
-        else:
-            os.write(self.lane, record)
-            if self.board[LED] == task:  # or else the one that read it already waits for another call
-                self.board[LED] = 0
+        os.write(self.lane if is_led else self.records, record)
+        if is_led and self.board[LED] == task:  # else the one that read it already waits for another call
+            self.board[LED] = 0
         return True
 
 

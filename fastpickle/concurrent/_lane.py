@@ -23,6 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import _inside
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # has no attributes
+
 if TYPE_CHECKING:
     from ._pool import Pool
 
@@ -30,6 +35,9 @@ __all__ = ["Call", "Lane"]
 
 _SIZE = _inside.RECORD.size
 _EMPTY = bytes(_SIZE)
+_PAGE = 4096
+"""Bytes of a pipe that are left free, for a message of another thread."""
+
 _WAKE = _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0)
 
 
@@ -72,8 +80,23 @@ class Lane:
         """The call that is waited for; as long as there is one, the pipes stay open."""
         self.claims: dict[int, object] = {}
         """Under that call's number who came first: the lane, which gives it up, or whoever writes a message."""
-        self.buffer = bytearray(_SIZE + _inside.INLINE)
+        self.buffer = bytearray()
+        self.room = 0
+        """Bytes of a result that it has room for."""
         self.read_end = self.write_end = -1
+
+    def open(self, read_end: int, write_end: int) -> None:
+        """Use a pipe.
+
+        Args:
+            read_end: where it is read.
+            write_end: where it is written.
+        """
+        self.read_end, self.write_end = read_end, write_end
+        self.room = _inside.INLINE
+        if hasattr(fcntl, "F_GETPIPE_SZ"):  # Linux: what an empty pipe has room for is there at once, not in parts
+            self.room = max(self.room, fcntl.fcntl(read_end, fcntl.F_GETPIPE_SZ) - _PAGE)
+        self.buffer = bytearray(_SIZE + self.room)
 
     def wait(self, pool: Pool, call: Call) -> None:
         """Wait for a call, if it is the only one and nobody else reads; else return at once.

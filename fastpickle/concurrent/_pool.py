@@ -113,7 +113,7 @@ class Pool:
             for _ in range(3):
                 self.fds += os.pipe()
             self.tokens_in, self.tokens_out, self.records_in, self.records_out, *lane = self.fds
-            self.lane.read_end, self.lane.write_end = lane
+            self.lane.open(*lane)
             exits.note_running(self)
             self.manager = threading.Thread(target=_manage, args=(self,), name=f"{self.prefix}_manager")
             self.manager.start()
@@ -330,6 +330,7 @@ def _work(pool: Pool, number: int) -> None:
             pool.tokens_in,
             pool.records_out,
             pool.lane.write_end,
+            pool.lane.room,
             pool.calls,
             pool.board.cast("B"),
             _spin_time(),
