@@ -35,7 +35,6 @@ import dataclasses
 import functools
 import importlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -434,14 +433,6 @@ def rounds(name: str, workload: str, seconds: float) -> list[float]:
     return sorted(found)
 
 
-class NotCounted(Exception):
-    """The instructions could not be counted; the message says why in one line."""
-
-
-CALLS = (10, 20)
-"""Dumps of the two runs whose difference is counted: what both do besides falls out."""
-
-
 def instructions(name: str, edited: bool, workload: str) -> int:
     """Count the instructions of one dump.
 
@@ -454,22 +445,10 @@ def instructions(name: str, edited: bool, workload: str) -> int:
         Instructions per dump.
 
     Raises:
-        NotCounted: If there is no valgrind, or it fails.
+        series.NotCounted: If there is no valgrind, or it fails.
     """
-    valgrind = shutil.which("valgrind")
-    if valgrind is None:
-        raise NotCounted("--instructions needs valgrind, which is not installed")
-    counted = []
-    for calls in CALLS:
-        command = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
-        command += ["--ablation", name, "--workload", workload, "--run", "edited" if edited else "as_it_is", str(calls)]
-        environment = {**os.environ, "PYTHONHASHSEED": "0"}
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        found = re.search(r"Collected : (\d+)", ended.stderr)
-        if ended.returncode != 0 or found is None:
-            raise NotCounted(f"valgrind failed: {(ended.stderr.strip().splitlines() or ['no output'])[-1]}")
-        counted.append(int(found[1]))
-    return (counted[1] - counted[0]) // (CALLS[1] - CALLS[0])
+    side = "edited" if edited else "as_it_is"
+    return series.instructions([__file__, "--ablation", name, "--workload", workload, "--run", side])[0]
 
 
 def show_instructions(chosen: Ablation, touches: tuple[str, ...], markdown: bool) -> None:
@@ -496,7 +475,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the ablations and end")
     parser.add_argument("--instructions", action="store_true", help="count with valgrind instead of timing")
     parser.add_argument("--rounds", action="store_true", help=argparse.SUPPRESS)  # what rounds() runs
-    parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)  # what instructions() runs: side, dumps
+    parser.add_argument("--run", choices=("as_it_is", "edited"), help=argparse.SUPPRESS)  # what instructions() runs
     arguments = parser.parse_args()
     status = 0
     for name in arguments.ablation or ABLATIONS:
@@ -505,18 +484,14 @@ def main() -> int:
         if arguments.list:
             print(f"{name:28}{chosen.about}")
         elif arguments.run:
-            side, calls = arguments.run
-            way, _ = chosen.ways(edited=side == "edited")
-            obj = workloads.build(touches[0])
-            with way.around():
-                for _ in range(int(calls)):
-                    way.dumps(obj)
+            way, _ = chosen.ways(edited=arguments.run == "edited")
+            print(json.dumps([series.dumps_to_count(way, workloads.build(touches[0]))]))
         elif arguments.rounds:
             print(json.dumps(series.measure(chosen.comparison(), touches[0], arguments.seconds)))
         elif arguments.instructions:
             try:
                 show_instructions(chosen, touches, arguments.markdown)
-            except NotCounted as error:
+            except series.NotCounted as error:
                 print(error, file=sys.stderr)
                 return 2
         else:

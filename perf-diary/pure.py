@@ -1,19 +1,21 @@
 """The pure engine against the stock pickler: the workloads, and tables of other shapes than theirs.
 
-    stock's pickler --+
-                      +-- alternating rounds --> stock / ours, one line a shape; geometric mean and worst
-    Pickler, pure   --+
+    stock's pickler --+-- alternating rounds --> stock / ours, one line a shape; geometric mean and worst
+    Pickler, pure   --+-- callgrind -----------> instructions of a dump, beside the times (``--instructions``)
 
 ``Pickler`` is used with grafts switched off, as it is where there is no C pickler, for a file that is written in
 Python, and for what stands beside objects that C gives up. Before a shape is timed its bytes must be stock's.
 
-Not for: what grafts give (``grafting.py``), nor for one optimisation at a time (``ablations.py``).
+Not for: what grafts give (``grafting.py``), nor for one optimisation at a time (``ablations.py``), nor for where the
+time goes (``profiles.py``).
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
+import json
 import pickle
 import random
 import sys
@@ -24,11 +26,26 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import grafting
+import series
 from series import Stock, workloads
 
 import fastpickle
 
 SEED = 148707
+
+EPILOG = """\
+examples:
+  %(prog)s                               about 1 minute
+  %(prog)s --quick                       about 10 seconds
+  %(prog)s --only small_dict deep_list   two workloads
+  %(prog)s --instructions --quick        what one dump takes of both, without noise: about 10 minutes
+
+how to read it:
+  2.50 is a time, or a number of instructions, 2.50 times as large for stock as for the pure engine. Instructions are
+  the same in each run, but say nothing of caches and branches: where the time gains less than they do, those decide.
+
+exit status: 0 measured, 1 something did not write stock's bytes and was not timed, 2 wrong usage, or no valgrind
+"""
 
 
 class Pure(fastpickle.Pickler):
@@ -80,6 +97,9 @@ def _tree(depth: int) -> object:
     return {"name": f"n{depth}", "left": left, "right": right, "weight": depth / 3}
 
 
+ENGINES: dict[str, Callable[..., Any]] = {"stock": Stock, "pure": Pure}
+
+
 def dumps(cls: Callable[..., Any], obj: object) -> bytes:
     """Pickle by a class of picklers."""
     file = io.BytesIO()
@@ -87,18 +107,49 @@ def dumps(cls: Callable[..., Any], obj: object) -> bytes:
     return file.getvalue()
 
 
-def measure(name: str, objects: dict[str, object], plan: Any) -> tuple[str, list[str]]:
+def choose(names: Sequence[str] | None) -> dict[str, dict[str, object]]:
+    """Make the objects that were asked for.
+
+    Args:
+        names: Workloads and tables, None for all.
+
+    Returns:
+        Kind -> name -> object.
+
+    Raises:
+        ValueError: If a name is not known; the message says so in one line.
+    """
+    made = tables()
+    known = [*workloads.WORKLOADS, *made]
+    for name in names or ():
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(known)}"
+            raise ValueError(f"no workload or table {name!r}; {hint}")
+    chosen = {
+        "workload": {name: workloads.build(name) for name in workloads.WORKLOADS if names is None or name in names},
+        "table": {name: obj for name, obj in made.items() if names is None or name in names},
+    }
+    return {kind: objects for kind, objects in chosen.items() if objects}
+
+
+def measure(name: str, objects: dict[str, object], plan: Any, *, counts: bool = False) -> tuple[str, list[str]]:
     """Time some shapes.
 
     Args:
         name: What they are called together.
         objects: Name -> object.
         plan: How long.
+        counts: Whether to count their instructions, too.
 
     Returns:
         A table in Markdown, and the shapes whose bytes are not stock's.
+
+    Raises:
+        series.NotCounted: If the instructions cannot be counted.
     """
     rows = []
+    fewer = {}
     differ = []
     ratios = {}
     for shape, obj in objects.items():
@@ -109,12 +160,22 @@ def measure(name: str, objects: dict[str, object], plan: Any) -> tuple[str, list
             {"stock": lambda o=obj: dumps(Stock, o), "pure": lambda o=obj: dumps(Pure, o)}, plan
         )
         ratios[shape] = grafting.ratio(seconds["stock"], seconds["pure"])
-        rows.append([shape, f"{ratios[shape]:.2f}"])
+        row = [shape, f"{ratios[shape]:.2f}"]
+        if counts:
+            stock, ours = series.instructions([__file__, "--count", shape])
+            fewer[shape] = stock / ours
+            row += [f"{fewer[shape]:.2f}", f"{stock:,}", f"{ours:,}"]
+        rows.append(row)
     if ratios:
-        worst = min(ratios, key=ratios.__getitem__)
-        rows.append(["**geometric mean**", f"{grafting._timing.geometric_mean(ratios.values()):.2f}"])
-        rows.append(["**worst**", f"{ratios[worst]:.2f} ({worst})"])
-    return grafting.table([name, "stock / pure"], rows), differ
+        mean, worst = (grafting._timing.geometric_mean, lambda of: min(of, key=of.__getitem__))
+        columns = [ratios, fewer] if counts else [ratios]
+        rest = ["", ""] if counts else []
+        rows.append(["**geometric mean**", *[f"{mean(of.values()):.2f}" for of in columns], *rest])
+        rows.append(["**worst**", *[f"{of[worst(of)]:.2f} ({worst(of)})" for of in columns], *rest])
+    heading = ["stock / pure"]
+    if counts:
+        heading = ["time, stock / pure", "instructions, stock / pure", "instructions a dump, stock", "pure"]
+    return grafting.table([name, *heading], rows), differ
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -124,23 +185,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; those of the process if None.
 
     Returns:
-        The exit status: 1 if other bytes than stock's are written.
+        The exit status: 1 if other bytes than stock's are written, 2 if the instructions cannot be counted.
     """
     parser = argparse.ArgumentParser(
         description="Time the pure engine against the stock pickler: above 1 it is faster.",
-        epilog="examples:\n  %(prog)s           about 1 minute\n  %(prog)s --quick   about 10 seconds",
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these workloads and tables")
+    parser.add_argument("--instructions", action="store_true", help="count with valgrind, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed to FILE too")
+    parser.add_argument("--count", help=argparse.SUPPRESS)  # what is run under valgrind
     arguments = parser.parse_args(argv)
+    try:
+        chosen = choose([arguments.count] if arguments.count else arguments.only)
+    except ValueError as error:
+        parser.error(str(error))
+    if arguments.count:
+        obj = next(obj for objects in chosen.values() for obj in objects.values())
+        print(json.dumps([series.dumps_to_count(series.by(cls), obj) for cls in ENGINES.values()]))
+        return 0
     plan = grafting.QUICK if arguments.quick else grafting.FULL
-    found = [
-        measure("workload", {name: workloads.build(name) for name in workloads.WORKLOADS}, plan),
-        measure("table", tables(), plan),
-    ]
+    try:
+        found = [measure(kind, objects, plan, counts=arguments.instructions) for kind, objects in chosen.items()]
+    except series.NotCounted as error:
+        print(error, file=sys.stderr)
+        return 2
     where = f"{sys.implementation.name} {sys.version.split()[0]}, protocol {pickle.DEFAULT_PROTOCOL}"
-    command = f"python perf-diary/pure.py{' --quick' if arguments.quick else ''}"
+    options = [" --quick"] * arguments.quick + [" --instructions"] * arguments.instructions
+    if arguments.only:
+        options.append(f" --only {' '.join(arguments.only)}")
+    command = f"python perf-diary/pure.py{''.join(options)}"
     text = "\n\n".join(table for table, _ in found)
     text += f"\n\n{where}; CPU time, medians of alternating rounds. `{command}`.\n"
     if arguments.markdown is not None:

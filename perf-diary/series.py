@@ -4,6 +4,8 @@
                                           --measure()-----> time without / time with, once a round
     Rounds (of each workload)             --show()--------> one table of the diary
 
+    a script under valgrind: dumps_to_count() --instructions()--> instructions per dump
+
 Times are CPU times, so that other programs on the machine take nothing away from them, and a ratio
 is the median over many alternating rounds.
 
@@ -17,9 +19,15 @@ import contextlib
 import dataclasses
 import functools
 import io
+import json
+import os
 import pickle
+import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +187,75 @@ def show(heading: tuple[str, str, str], touches: Iterable[str], markdown: bool, 
         print(row.format(workload, medians[-1], found[quarter], found[-1 - quarter]), flush=True)
     mean = _timing.geometric_mean(medians) or 1.0
     print(f"| **geometric mean** | {mean:.2f} | |" if markdown else f"  {'geometric mean':24}{mean:6.2f}")
+
+
+class NotCounted(Exception):
+    """The instructions could not be counted; the message says why in one line."""
+
+
+CALLS = 10
+"""Dumps that are counted, after twice as many that are not: the interpreter adapts its instructions meanwhile."""
+
+SMALL_CALLS = 100
+"""The same of a pickle below ``SMALL_BYTES``."""
+
+SMALL_BYTES = 2_000
+
+
+def dumps_to_count(way: Way, obj: object) -> int:
+    """Dump an object for ``instructions()``, which looks on from outside; for the script that it runs.
+
+    Args:
+        way: How to dump.
+        obj: The object.
+
+    Returns:
+        How many dumps there are to count.
+    """
+    with way.around():
+        calls = CALLS if len(way.dumps(obj)) >= SMALL_BYTES else SMALL_CALLS
+        for _ in range(2 * calls):
+            way.dumps(obj)
+        os.sched_yield()  # nobody else calls it: callgrind begins a new count here
+        for _ in range(calls):
+            way.dumps(obj)
+        os.sched_yield()
+    return calls
+
+
+def instructions(script: Sequence[str]) -> list[int]:
+    """Count the instructions of dumps with valgrind's callgrind.
+
+    Args:
+        script: A script and its arguments, which prints what its calls of ``dumps_to_count()`` give, as a list in JSON.
+
+    Returns:
+        Instructions per dump, of each of these calls.
+
+    Raises:
+        NotCounted: If there is no valgrind, or it fails.
+    """
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise NotCounted("--instructions needs valgrind, which is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        counts = Path(folder, "counts")
+        command = [valgrind, "--tool=callgrind", f"--callgrind-out-file={counts}", "--dump-before=sched_yield"]
+        ended = subprocess.run(
+            [*command, sys.executable, *script],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+        )
+        if ended.returncode != 0:
+            raise NotCounted(f"valgrind failed: {(ended.stderr.strip().splitlines() or ['no output'])[-1]}")
+        calls = json.loads(ended.stdout)
+        parts = [Path(f"{counts}.{part}") for part in range(2, 2 * len(calls) + 1, 2)]  # the odd ones are in between
+        found = [re.search(r"^totals: (\d+)$", p.read_text("utf-8"), re.M) if p.exists() else None for p in parts]
+    if None in found:
+        raise NotCounted("valgrind did not see where to begin to count: it knows no sched_yield() here")
+    return [int(total[1]) // n for total, n in zip(found, calls, strict=True) if total is not None]
 
 
 def parser(description: str, option: str, names: Iterable[str]) -> argparse.ArgumentParser:

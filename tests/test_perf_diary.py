@@ -42,6 +42,7 @@ series = ablations.series
 grafting = load("grafting")
 floors = load("floors")
 pure = load("pure")
+profiles = load("profiles")
 executors = load("executors")
 by_value = load("by_value")
 shapes = grafting.shapes
@@ -166,6 +167,34 @@ class TestAblations:
     def test_counting(self) -> None:
         """Instructions per dump, without what the process does besides."""
         assert 10_000 < ablations.instructions("control", False, "small_dict") < 1_000_000
+
+    def test_dumps_to_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Between two marks there are as many dumps as it says, of small pickles more; before them the double."""
+        seen: list[str] = []
+        monkeypatch.setattr(series.os, "sched_yield", lambda: seen.append("mark"), raising=False)
+        for size, calls in ((10, series.SMALL_CALLS), (10_000, series.CALLS)):
+            seen.clear()
+            way = series.Way(lambda obj: seen.append("dump") or b"." * obj)
+            assert series.dumps_to_count(way, size) == calls
+            assert seen == ["dump"] * (2 * calls + 1) + ["mark"] + ["dump"] * calls + ["mark"]
+
+    @pytest.mark.skipif(os.name != "posix", reason="the valgrind of this test is a shell script")
+    @pytest.mark.parametrize(
+        ("script", "said"),
+        [
+            ("echo no memory >&2; exit 1", "valgrind failed: no memory"),
+            ("echo '[10]'", "valgrind did not see where to begin to count: it knows no sched_yield() here"),
+        ],
+    )
+    def test_valgrind_that_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str) -> None:
+        """It is said in one line."""
+        tool = tmp_path / "valgrind"
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(series.NotCounted) as raised:
+            series.instructions(["-c", ""])
+        assert str(raised.value) == said
 
 
 @pytest.fixture(scope="module")
@@ -328,9 +357,183 @@ def test_pure(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
     assert pure.main(["--quick", "--markdown", str(target)]) == 0
     assert target.read_text() == capsys.readouterr().out
     assert [line.split(" | ")[0] for line in target.read_text().splitlines() if " | " in line].count("| rows") == 1
+    assert pure.main(["--quick", "--only", "rows"]) == 0
+    assert "small_dict" not in capsys.readouterr().out
     monkeypatch.setattr(pure, "dumps", lambda cls, obj: str(cls).encode())
     assert pure.main(["--quick"]) == 1
     assert "NOT TIMED: rows" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        pure.main(["--only", "row"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith("no workload or table 'row'; did you mean rows?")
+
+
+@pytest.mark.usefixtures("hardly")
+def test_pure_in_instructions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``pure.py --instructions``: beside the times; without valgrind a line."""
+    monkeypatch.setattr(pure.grafting, "QUICK", grafting.QUICK)
+    command = ["--quick", "--instructions", "--only", "small_dict"]
+    with monkeypatch.context() as without:
+        without.setattr(pure.series.shutil, "which", lambda *args, **kwargs: None)
+        assert pure.main(command) == 2
+    assert capsys.readouterr() == ("", "--instructions needs valgrind, which is not installed\n")
+    monkeypatch.setattr(pure.series, "instructions", lambda script: [3_000, 2_000])
+    assert pure.main(command) == 0
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if line.startswith("| small_dict "))
+    assert row.split(" | ")[2:] == ["1.50", "3,000", "2,000 |"]
+    assert "pure.py --quick --instructions --only" in out
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_yield"), reason="what is counted under valgrind needs sched_yield()")
+def test_pure_to_count(capsys: pytest.CaptureFixture[str]) -> None:
+    """What valgrind looks at: both engines, in this order."""
+    assert pure.main(["--count", "small_dict"]) == 0
+    assert json.loads(capsys.readouterr().out) == [series.SMALL_CALLS] * 2
+
+
+class TestProfiles:
+    """``profiles.py``."""
+
+    @pytest.fixture(autouse=True)
+    def hardly(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Times that are too short to say anything."""
+        plan = grafting._timing.Plan(sample_seconds=0.0001, budget_seconds=0.001, min_rounds=1, max_rounds=1)
+        monkeypatch.setattr(profiles.grafting, "QUICK", plan)
+
+    @staticmethod
+    def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+        """Samples that nobody took."""
+        samples = {"stock": {"pickle.save": 3, "pickle.memoize": 1}, "pure": {"loop.save_all": 9, "x.small": 1}}
+        monkeypatch.setattr(profiles, "profiler", lambda: "py-spy")
+        monkeypatch.setattr(profiles, "profile", lambda tool, engine, name, seconds: samples[engine])
+
+    def test_own_samples(self) -> None:
+        """The innermost function counts, where a dump was under way."""
+        dump = "<module> (/p/profiles.py:1);spin (/p/profiles.py:9);dumps (/p/series.py:3)"
+        stacks = [
+            "<module> (/p/profiles.py:1);find (<frozen importlib._bootstrap>:7) 50",
+            "<module> (/p/profiles.py:1);spin (/p/profiles.py:9) 4",
+            f"{dump};_Pickler.dump (/lib/pickle.py:4);_Pickler.save (/lib/pickle.py:8) 2",
+            f"{dump};_Pickler.save (/lib/pickle.py:8);by.<locals>.of (/a folder of mine/x (1)/y.py:8) 7",
+            f"{dump} 1",
+            f"{dump};_Pickler.save (/lib/pickle.py:8) 3",
+        ]
+        assert profiles.own_samples("\n".join(stacks)) == {"y.of": 7, "pickle.save": 5, "series.dumps": 1}
+
+    def test_kinds(self) -> None:
+        """What is done by a function, from its name or its module."""
+        names = "save save_str save_dict memoize commit_frame save_reduce dump other".split()
+        kinds = [profiles.charts.kind(f"pickle.{name}") for name in names]
+        assert kinds == ["object", "value", "container", "memo", "write", "reduce", "dump", "other"]
+        assert profiles.charts.kind("columns.memoize") == "memo"
+        assert profiles.charts.kind("somebody.else") == "other"
+
+    def test_kinds_are_of_functions_that_there_are(self) -> None:
+        """A function of ours, or of stock's, that has gone is not looked for."""
+        found = {f"fastpickle.{module}" for module in profiles.charts.MODULE_KINDS if module not in (
+            "series", "copyreg", "pure"
+        )}  # fmt: skip
+        assert all(importlib.util.find_spec(name) for name in found)
+        for function in profiles.charts.OWN_KINDS:
+            module, _, name = function.partition(".")
+            assert f"def {name}(" in (DIARY.parent / "fastpickle" / f"{module}.py").read_text(encoding="utf-8")
+        assert set(profiles.charts.STOCK_KINDS) | set(profiles.charts.MODULE_KINDS.values()) <= set(
+            profiles.charts.KINDS
+        )
+        assert set(profiles.TELLING) <= {name for objects in pure.choose(None).values() for name in objects}
+
+    def test_chart(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        """A table and a PNG for each workload; ``plot`` draws the same again."""
+        pytest.importorskip("matplotlib")
+        self.fake(monkeypatch)
+        folders = ["--raw", str(tmp_path / "raw"), "--charts", str(tmp_path)]
+        assert profiles.main(["run", "--only", "small_dict", "--seconds", "0.1", *folders]) == 0
+        assert "| **a dump** |" in capsys.readouterr().out
+        chart = tmp_path / "profile-small_dict.png"
+        drawn = chart.read_bytes()
+        assert drawn.startswith(b"\x89PNG")
+        chart.unlink()
+        assert profiles.main(["plot", *folders]) == 0
+        assert chart.read_bytes() == drawn
+
+    def test_other_bytes_are_not_profiled(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """They are said, and the exit status."""
+        self.fake(monkeypatch)
+        monkeypatch.setattr(profiles.charts, "matplotlib", profiles.charts.matplotlib or object())
+        monkeypatch.setattr(profiles.charts, "draw", lambda raw, folder, names: None)
+        monkeypatch.setattr(profiles.pure, "dumps", lambda cls, obj: str(cls).encode())
+        assert profiles.main(["run", "--only", "small_dict", "--raw", str(tmp_path)]) == 1
+        assert capsys.readouterr().err == "NOT PROFILED: small_dict: other bytes than stock's\n"
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.skipif(not hasattr(os, "sched_yield"), reason="POSIX only")
+    @pytest.mark.parametrize(
+        ("script", "said"),
+        [
+            (
+                "echo 'Error: Permission denied' >&2; echo try sudo >&2; exit 1",
+                "py-spy failed: Error: Permission denied",
+            ),
+            ('for i; do case "$i" in --output=*) : > "${i#--output=}";; esac; done', "py-spy saw no dump"),
+        ],
+    )
+    def test_py_spy_that_fails(self, tmp_path: Path, script: str, said: str) -> None:
+        """It is said in one line."""
+        tool = tmp_path / "py-spy"
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(0o755)
+        with pytest.raises(profiles.NotProfiled, match=said):
+            profiles.profile(str(tool), "stock", "small_dict", 0.1)
+
+    def test_missing_tools(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is said in one line what is missing: py-spy, matplotlib, or the raw data."""
+        with monkeypatch.context() as without:
+            without.setattr(profiles.shutil, "which", lambda *args, **kwargs: None)
+            assert profiles.main(["run", "--raw", str(tmp_path)]) == 2
+        assert capsys.readouterr().err == "py-spy is not installed: pip install 'fastpickle[bench]'\n"
+        self.fake(monkeypatch)
+        if profiles.charts.matplotlib is not None:
+            assert profiles.main(["plot", "--raw", str(tmp_path)]) == 2
+            assert capsys.readouterr().err.startswith(f"no raw data in {tmp_path}; run first: ")
+        monkeypatch.setattr(profiles.charts, "matplotlib", None)
+        for command in ("run", "plot"):
+            assert profiles.main([command, "--raw", str(tmp_path)]) == 2
+            assert capsys.readouterr().err == "matplotlib is not installed: pip install 'fastpickle[bench]'\n"
+
+    def test_unknown_workload(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A misspelt name is a wrong usage, and the last line says which one was meant."""
+        for command in ("run", "plot"):
+            with pytest.raises(SystemExit) as ended:
+                profiles.main([command, "--only", "json_record"])
+            assert ended.value.code == 2
+            said = capsys.readouterr().err.splitlines()[-1]
+            assert said.endswith("no workload or table 'json_record'; did you mean json_records?")
+
+    def test_help(self) -> None:
+        """It shows how it is used, and what a chart shows."""
+        command = [sys.executable, str(DIARY / "profiles.py"), "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert "run --only json_records" in done.stdout
+        assert "how to read a chart" in done.stdout
+
+    def test_for_real(self, tmp_path: Path) -> None:
+        """py-spy sees both engines."""
+        try:
+            tool = profiles.profiler()
+        except profiles.NotProfiled as missing:
+            pytest.skip(str(missing))
+        try:
+            found = {engine: profiles.profile(tool, engine, "small_dict", 0.3) for engine in pure.ENGINES}
+        except profiles.NotProfiled as failed:
+            pytest.skip(f"not on this machine: {failed}")
+        assert {"pickle.save", "pickle.memoize"} <= set(found["stock"])
+        assert "loop.save_all" in found["pure"]
+        assert "loop.save_all" not in found["stock"]
 
 
 def test_floors(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
