@@ -26,14 +26,14 @@ MISSING = "matplotlib is not installed: pip install 'fastpickle[bench]'"
 ENGINES = {"stock": "before: stock's pickler", "pure": "after: the pure engine"}
 
 KINDS = {
-    "object": ("each object: its saver, the hooks", "#1f5f8b"),
+    "object": ("each object: saver, hooks", "#1f5f8b"),
     "container": ("containers, batch by batch", "#6aa5cf"),
     "value": ("values to opcodes", "#e08a1e"),
     "memo": ("memo", "#2e8b57"),
     "write": ("frames and write()", "#8c6bb1"),
     "reduce": ("reduces", "#c0504d"),
-    "loop": ("the loop: saver, memo, opcodes in one", "#155d5d"),
-    "look": ("runs: objects of one shape, found and joined", "#c9a227"),
+    "loop": ("the loop: all of that in one", "#155d5d"),
+    "look": ("runs: rows of one shape", "#c9a227"),
     "dump": ("begin and end of a dump", "#7f7f7f"),
     "other": ("anything else", "#c8c8c8"),
 }
@@ -186,7 +186,13 @@ def chart(document: dict[str, Any], target: Path) -> None:
         axes.set_xlim(0, scale * 1.25)
         axes.set_title(f"{ENGINES[engine]}, own time of functions", fontsize=9, loc="left")
         _frame(axes)
-    used = {what for engine in ENGINES for what in by_kind(document, engine)}
+    seen = 0.005  # of a dump
+    used = {
+        what
+        for engine in ENGINES
+        for what, seconds in by_kind(document, engine).items()
+        if seconds > seen * document["seconds"][engine]
+    }
     patches = [Patch(color=color, label=label) for what, (label, color) in KINDS.items() if what in used]
     faster = document["seconds"]["stock"] / document["seconds"]["pure"]
     title = f"{document['name']}: where the microseconds of a dump go; stock / pure {faster:.2f}"
