@@ -355,15 +355,20 @@ def test_ctrl_c_while_the_result_is_unpickled(pool: InterpreterPoolExecutor, pip
     """It comes out of result(), and is not the call's exception; the result is unpickled once more."""
 
     def interrupt() -> None:
+        wait_until(lambda: pool._pool.lane.led is not None)
+        os.write(start[1], b"x")
         os.read(pipe[0], 1)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]  # it has one
 
+    start = os.pipe()
+    future = pool.submit(inside.slow_to_load, start[0], pipe[1])
     thread, _ = in_thread(interrupt)
-    future = pool.submit(inside.SlowToLoad, pipe[1])
     with pytest.raises(KeyboardInterrupt):
         future.result()
     thread.join(10)
     assert future.result(10) == "loaded"
+    for fd in start:
+        os.close(fd)
 
 
 @pytest.mark.usefixtures("alarm")

@@ -129,6 +129,11 @@ class SlowToLoad:
         return load_slowly, (self.fd,)
 
 
+def slow_to_load(wait: int, fd: int) -> SlowToLoad:
+    os.read(wait, 1)
+    return SlowToLoad(fd)
+
+
 def load_slowly(fd: int) -> str:
     os.write(fd, b"x")
     time.sleep(0.3)
