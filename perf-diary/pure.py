@@ -42,7 +42,8 @@ examples:
 
 how to read it:
   2.50 is a time, or a number of instructions, 2.50 times as large for stock as for the pure engine. Instructions are
-  the same in each run, but say nothing of caches and branches: where the time gains less than they do, those decide.
+  the same in each run but for half a percent, and say nothing of caches and branches: where the time gains less than
+  they do, those decide.
 
 exit status: 0 measured, 1 something did not write stock's bytes and was not timed, 2 wrong usage, or no valgrind
 """
