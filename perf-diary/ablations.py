@@ -23,7 +23,8 @@ workload. The ablation ``control`` changes nothing.
     python perf-diary/ablations.py --ablation one_opening_write --workload deep_list --instructions
 
 The last one counts the instructions of a dump with valgrind instead of timing it, for where the noise
-hides the answer: they say nothing of caches and branches, but the same run gives the same number but for half a percent.
+hides the answer: they say nothing of caches and branches, but the same run gives the same number, give
+or take half a percent.
 
 Not for: what the package could do besides. Ideas on their own are in ``ideas.py``.
 """
