@@ -86,6 +86,7 @@ __all__ = [
     "learn_save",
     "may_be_known",
     "outside",
+    "own_save",
     "plan",
     "plan_of",
     "saved_by_name",
@@ -127,6 +128,7 @@ class Plan(dict[type, "Saver | None"]):
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
+        takes_small: whether a whole dump of these, if it is small, may be written at once (`small`).
         containers: which of list, dict, tuple, set and frozenset are saved as stock does, and so may be part of a run.
         graft_rule: what the C pickler is to be asked where it takes over; None where it must not (`graft`).
         hash_rule: what a pickler of digests does otherwise; None for all others, whose texts are memoized.
@@ -136,7 +138,7 @@ class Plan(dict[type, "Saver | None"]):
 
     __slots__ = (
         "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "other", "proto", "save",
-        "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples",
+        "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples", "takes_small",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -146,7 +148,7 @@ class Plan(dict[type, "Saver | None"]):
         self.is_choice = choosy_saves.get(save)
         self.containers: frozenset[type] = frozenset()
         self.save_list = self.save_dict = self.save_tuple = other
-        self.short_lists = self.short_dicts = self.short_tuples = False
+        self.short_lists = self.short_dicts = self.short_tuples = self.takes_small = False
         self.graft_rule: Any = None
         self.hash_rule = hash_rules.get(save)
         self.doubted = doubted
@@ -181,6 +183,8 @@ NUMBER_IDS: Final = ATOM_IDS - {id(str), id(bytes)}
 #: The `save` methods that do nothing of their own for the types of a plan, and for each the saver of what is in none.
 #: `pickler` adds its own, and libraries theirs.
 known_saves: Final[dict[Any, Saver]] = {stock_methods["save"]: by_save}
+#: The `save` of `pickler`, which does nothing else.
+own_save: Any = None
 #: Dispatch entries of libraries, by type and function, each with the saver that may stand for it.
 known_entries: Final[dict[tuple[type, Any], Saver]] = {}
 #: The classes of dispatch tables whose get() gives the entries of `_TYPES` as indexing does.
@@ -332,12 +336,12 @@ class Dump:
         "offers_to_skip", "penalty", "reducers", "root", "unsaved", "write",
     )  # fmt: skip
 
-    def __init__(self, pickler: Any, root: Any) -> None:
+    def __init__(self, pickler: Any, root: Any, is_usual: bool = False) -> None:
         self.framer = pickler.framer
         self.memo = pickler.memo
         file_write = self.framer.file_write
-        self.is_usual = not self.memo and (
-            type(file_write) is not BuiltinMethodType or is_usual_file(file_write.__self__)
+        self.is_usual = is_usual or (
+            not self.memo and (type(file_write) is not BuiltinMethodType or is_usual_file(file_write.__self__))
         )
         self.write = pickler.write
         self.entries = entries_of(pickler.dispatch)
@@ -475,6 +479,7 @@ def plan_of(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         new.short_lists = list in new.containers
         new.short_dicts = dict in new.containers
         new.short_tuples = tuple in new.containers
+        new.takes_small = save is own_save and proto >= 4 and {list, dict, tuple} <= new.containers
         _plans[key] = new
     return _plans[key]
 

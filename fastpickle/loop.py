@@ -18,7 +18,7 @@ Not for: objects that go through a reduce (`reduce`), and not for a pickler whos
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from operator import length_hint
 from types import BuiltinMethodType
@@ -65,7 +65,7 @@ _BUILTIN: Final = frozenset((list, dict, tuple, type(None)))
 
 
 def save_all(
-    pickler: Any, plan: Plan, objs: Iterator[Any], n: int, old_write: Write, begun: Level | None = None
+    pickler: Any, plan: Plan, objs: Iterator[Any], n: int, old_write: Write, begun: Iterable[Level] = ()
 ) -> Write:
     """Save each of `objs`, as `for x in objs: pickler.save(x)` would.
 
@@ -75,7 +75,7 @@ def save_all(
         objs: an iterator; if an object cannot be saved, it has been advanced just past that object.
         n: how many they are, at the most.
         old_write: what wrote before, as stock binds it.
-        begun: an object of which the reduce has been asked, to be saved before them.
+        begun: what is open already, in which there is something to be saved before them; the innermost comes last.
 
     Returns:
         The function that writes what comes next.
@@ -85,9 +85,9 @@ def save_all(
     ending: bytes | Reduced | None = None
     items = objs
     opened: list[Level] = []
-    if begun is not None:
+    for level in begun:
         opened.append((owner, ending, items))
-        owner, ending, items = begun
+        owner, ending, items = level
     try:
         if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
             opened.append((owner, ending, items))

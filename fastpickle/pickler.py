@@ -21,7 +21,7 @@ from struct import pack
 from types import FunctionType
 from typing import Any, Final
 
-from . import graft, hooks
+from . import graft, hooks, small
 from ._stdlib import (
     ASKS_PERSISTENT_ID_ALWAYS,
     FRAMES_ARE_BYTESIO,
@@ -52,6 +52,7 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
+_may_graft = CPickler is not None
 #: What the loop saves without a saver, if it is short.
 _SHORT = frozenset((list, dict, tuple))
 
@@ -83,8 +84,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         """
         if not hasattr(self, "_file_write"):
             raise PicklingError(f"Pickler.__init__() was not called by {self.__class__.__name__}.__init__()")
-        if id(type(obj)) not in hooks.ATOM_IDS and graft.at_once(self, obj):
-            return
+        t = type(obj)
+        if id(t) not in hooks.ATOM_IDS:
+            is_written = graft.at_once(self, obj) if _may_graft and getattr(self, "fastpickle_grafts", False) else None
+            if is_written or (is_written is None and small.at_once(self, obj, t)):
+                return
         if self.proto >= 2:
             self.write(PROTO + pack("<B", self.proto))
         if self.proto >= 4:
@@ -197,7 +201,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     elif (call := self.dispatch.get(t)) is None or is_stocks(self, call, obj, t):
                         reduced = (save_object if plan.hash_rule is None else save_hashed)(self, plan, obj, None)
                         if reduced is not None:
-                            save_all(self, plan, iter(()), 0, framer.write, (obj, reduced, iter(reduced[0])))
+                            save_all(self, plan, iter(()), 0, framer.write, [(obj, reduced, iter(reduced[0]))])
                     else:  # as save_object() would, with a frame less
                         state = self.__dict__
                         state["_fastpickle_plan"] = ASIDE
@@ -319,6 +323,7 @@ for _name, _method in batch_methods.items():
     setattr(Pickler, _name, _method)
 
 hooks.known_saves[Pickler.save] = save_object
+hooks.own_save = Pickler.save
 
 if not FRAMES_ARE_BYTESIO and NO_VALUE is None:  # PyPy 3.11
     from . import pypy, straight
@@ -326,13 +331,12 @@ if not FRAMES_ARE_BYTESIO and NO_VALUE is None:  # PyPy 3.11
     hooks.savers.update(straight.SAVERS)
 
     Pickler.save = pypy.save  # type: ignore[method-assign]  # the class is made for CPython
+    del Pickler.dump
     hooks.known_saves[stock_methods["save"]] = hooks.known_saves[Pickler.save] = pypy.save_object
     del Pickler.memo
 elif not FRAMES_ARE_BYTESIO:  # a newer one, of which nothing is known
     Pickler.save = stock_methods["save"]  # type: ignore[method-assign]  # as above
+    del Pickler.dump
     del Pickler.memo
-
-if CPickler is None:
-    del Pickler.dump  # there is nobody to ask
 
 graft.calibrate(Pickler)

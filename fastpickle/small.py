@@ -1,0 +1,299 @@
+"""Small plain data at once: one function makes all of its bytes, and then they are written.
+
+    at_once(pickler, obj)    allowed, and empty memo? --+-- all of it is small: PROTO FRAME [ obj ] STOP  -> the file
+                                                        +-- something is not:   what is open, and its rest -> the loop
+
+Of a dump of a few objects more than half goes into what it begins and ends with: a frame that is filled and emptied,
+a `Dump`, a look at what the C pickler could do.  None of that is needed where all fits into one frame, nobody's code
+runs, and no hook listens.  So it is for picklers that the C pickler may not write for (`graft`), and for what is too
+tiny for it.  Where something else turns up, what is encoded is written to a frame, and the loop goes on from there.
+
+Not for: deciding what a hook forbids (`hooks`), nor for containers that are long (`loop`, `plain`).
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from itertools import chain
+from operator import length_hint
+from struct import Struct
+from types import BuiltinMethodType, FunctionType
+from typing import Any, Final
+
+from . import hooks
+from ._stdlib import Framer, is_usual_file
+from .hooks import ATOM_IDS, Dump
+from .levels import Level
+from .loop import save_all
+from .opcodes import (
+    BINGET,
+    BININT1,
+    SHORT_BINBYTES,
+    SHORT_BINUNICODE,
+    pack_binfloat,
+    pack_binint,
+    pack_binint2,
+    pack_long,
+)
+from .parts import SHORTEST_RUN
+from .splicing import restore
+
+# fmt: off
+from pickle import (  # isort: skip
+    APPEND, APPENDS, BINFLOAT, BININT, BININT2, EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE, FRAME,
+    HIGHEST_PROTOCOL, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, PROTO, SETITEM, SETITEMS, STOP, TUPLE, TUPLE1, TUPLE2,
+    TUPLE3,
+)
+# fmt: on
+
+__all__ = ["at_once"]
+
+#: A container of more items, keys and values, is left to the loop, which has a column of them encoded at once.
+_MOST_ITEMS: Final = 24
+#: When there are so many pieces, of which a text has three, no container is opened any more.
+_MOST_PIECES: Final = 96
+#: A longer int is left to the loop, and a text or bytes of more than 255 bytes: so one frame is more than enough.
+_MOST_BITS: Final = 1024
+
+
+def at_once(pickler: Any, obj: Any, t: type) -> bool:
+    """Write a whole dump, if it begins as small plain data that nobody listens to.
+
+    Args:
+        pickler: one that has written nothing of this dump.
+        obj: what is dumped.
+        t: its type.
+
+    Returns:
+        Whether it is written; if not, nothing is, and nothing has changed.
+
+    Raises:
+        What `save` raises, if the loop has to save the rest, and what the file does.
+    """
+    if (t is not dict and t is not list and t is not tuple) or not 0 < len(obj) <= _MOST_ITEMS:
+        return False
+    try:
+        if type(pickler).save is not hooks.own_save:  # to look at the pickler makes its attributes slower
+            return False
+    except Exception:  # it is a descriptor that raises
+        return False
+    plan = hooks.plan(pickler)
+    if not plan.takes_small:
+        return False
+    state = pickler.__dict__
+    framer = state["framer"]
+    memo = state["memo"]
+    file_write = framer.file_write
+    if (
+        memo
+        or framer.current_frame is not None
+        or "_fastpickle_plan" in state  # inside of a dump
+        or type(file_write) is not BuiltinMethodType
+    ):
+        return False
+    met: dict[int, tuple[int, Any]] = {}
+    pieces: list[bytes] = []
+    opened: list[Level] = []
+    try:
+        is_all = _encode(obj, t, 0, met, pieces, opened) >= 0
+    except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
+        return False
+    file = file_write.__self__
+    if is_all:
+        pieces.append(STOP)
+        data = b"".join(pieces)
+        if isinstance(file, BytesIO):
+            if (
+                file_write.__name__ == "write"
+                and Framer.start_framing is _start_framing
+                and Framer.end_framing is _end_framing
+                and Framer.commit_frame is _commit_frame
+                and Framer._FRAME_SIZE_MIN == _FRAME_SIZE_MIN
+            ):
+                n = len(data)
+                begin = _BEGINS[plan.proto][n] if n <= 255 else _pack_begin(_FRAMED[plan.proto], n)
+                try:
+                    file_write(begin + data)
+                except Exception:  # it is closed, or there is a memoryview of it: so Python will fail
+                    return False
+                memo.update(met)
+                return True
+            return False
+        pieces = [data]
+    elif not pieces:
+        return False
+    if not is_usual_file(file):
+        return False  # it sees what is written at a time
+    pickler.write(_UNFRAMED[plan.proto])
+    framer.start_framing()
+    pickler.write(b"".join(pieces))
+    memo.update(met)
+    if not is_all:
+        object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
+        try:
+            state["_fastpickle_dump"] = Dump(pickler, obj, is_usual=True)
+            opened.reverse()
+            n = sum([length_hint(level[2]) + 1 for level in opened])
+            save_all(pickler, plan, iter(()), n, framer.write, opened)
+        finally:
+            object.__delattr__(pickler, "_fastpickle_plan")
+            state.pop("_fastpickle_dump", None)
+            if type(framer.file_write) is FunctionType:
+                restore(framer)
+        pickler.write(STOP)
+    pickler.framer.end_framing()
+    return True
+
+
+_start_framing: Final = Framer.start_framing
+_end_framing: Final = Framer.end_framing
+_commit_frame: Final = Framer.commit_frame
+_FRAME_SIZE_MIN: Final[int] = Framer._FRAME_SIZE_MIN
+_pack_begin: Final = Struct("<3sQ").pack
+#: By protocol, what a pickle begins with, without and with the opcode of a frame; and the whole of it by the length of
+#: that, since to pack it takes 60 ns.
+_UNFRAMED: Final = tuple(PROTO + bytes((proto,)) for proto in range(HIGHEST_PROTOCOL + 1))
+_FRAMED: Final = tuple(begin + FRAME for begin in _UNFRAMED)
+_BEGINS: Final = tuple(
+    tuple(_pack_begin(framed, n) if n >= _FRAME_SIZE_MIN else unframed for n in range(256))
+    for unframed, framed in zip(_UNFRAMED, _FRAMED, strict=True)
+)
+
+
+def _encode(
+    owner: Any, t: type, i: int, met: dict[int, tuple[int, Any]], pieces: list[bytes], opened: list[Level]
+) -> int:
+    """Append the opcodes of a container to `pieces`, and to `met` what is memoized, as the memo has it.
+
+    Of what stock looks up in the memo, it looks up what is memoized: nothing else can be in a memo that was empty.
+
+    Args:
+        owner: the container, which is not in `met`.
+        t: its type.
+        i: how many are in `met`.
+        met, pieces: as they are before it.
+        opened: gets what is open where it gives up, the innermost first; nothing if that is before `owner` is opened.
+
+    Returns:
+        How many are in `met` then; -1 if it gives up.
+    """
+    if len(pieces) > _MOST_PIECES:
+        return -1
+    add = pieces.append
+    batch: Any
+    ending: bytes | None
+    if t is dict:
+        batch = [*chain.from_iterable(owner.items())]  # a snapshot, as stock takes one of each batch
+        n = len(batch)
+        if n >= 2 * SHORTEST_RUN and (n > 2 * _MOST_ITEMS or id(type(batch[1])) not in ATOM_IDS):
+            return -1
+        met[id(owner)] = i, owner
+        i += 1
+        if n > 2:
+            add(_MARKED_DICT)
+            ending = SETITEMS
+        else:
+            add(_EMPTY_DICT)
+            ending = SETITEM if n else b""
+    elif t is list:
+        batch = owner[:]
+        n = len(batch)
+        if n >= SHORTEST_RUN and (n > _MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
+            return -1
+        met[id(owner)] = i, owner
+        i += 1
+        if n > 1:
+            add(_MARKED_LIST)
+            ending = APPENDS
+        else:
+            add(_EMPTY_LIST)
+            ending = APPEND if n else b""
+    else:
+        batch = owner
+        n = len(batch)
+        if n >= SHORTEST_RUN and (n > _MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
+            return -1
+        if n > 3:
+            add(MARK)
+        ending = None
+    items = iter(batch)
+    for x in items:
+        t = type(x)
+        if t is str:
+            key = id(x)
+            if key in met:
+                add(BINGET[met[key][0]])
+                continue
+            encoded = x.encode()
+            n = len(encoded)
+            if n > 255:
+                break
+            add(SHORT_BINUNICODE[n])
+            add(encoded)
+            add(MEMOIZE)
+            met[key] = i, x
+            i += 1
+        elif t is int:
+            if 0 <= x <= 255:
+                add(BININT1[x])
+            elif 0 <= x <= 0xFFFF:
+                add(pack_binint2(BININT2, x))
+            elif -0x80000000 <= x <= 0x7FFFFFFF:
+                add(pack_binint(BININT, x))
+            elif x.bit_length() > _MOST_BITS:
+                break
+            else:
+                add(pack_long(x))
+        elif x is None:
+            add(NONE)
+        elif t is float:
+            add(pack_binfloat(BINFLOAT, x))
+        elif t is bool:
+            add(NEWTRUE if x else NEWFALSE)
+        elif (key := id(x)) in met:
+            add(BINGET[met[key][0]])
+        elif t is dict or t is list or t is tuple:
+            if not x and t is tuple:
+                add(EMPTY_TUPLE)
+                continue
+            found = _encode(x, t, i, met, pieces, opened)
+            if found >= 0:
+                i = found
+            elif opened:
+                opened.append((owner, ending, items))
+                return -1
+            else:
+                break
+        elif t is bytes:
+            n = len(x)
+            if n > 255:
+                break
+            add(SHORT_BINBYTES[n])
+            add(x)
+            add(MEMOIZE)
+            met[key] = i, x
+            i += 1
+        else:
+            break
+    else:
+        if ending is None:
+            if id(owner) in met:  # it contains itself
+                opened.append((owner, None, items))
+                return -1
+            n = len(owner)
+            add(_TUPLES[n] if n <= 3 else _LONG_TUPLE)
+            met[id(owner)] = i, owner
+            return i + 1
+        add(ending)
+        return i
+    items.__setstate__(items.__reduce__()[2] - 1)  # it is put back
+    opened.append((owner, ending, items))
+    return -1
+
+
+_EMPTY_LIST: Final = EMPTY_LIST + MEMOIZE
+_MARKED_LIST: Final = EMPTY_LIST + MEMOIZE + MARK
+_EMPTY_DICT: Final = EMPTY_DICT + MEMOIZE
+_MARKED_DICT: Final = EMPTY_DICT + MEMOIZE + MARK
+_TUPLES: Final = (b"", TUPLE1 + MEMOIZE, TUPLE2 + MEMOIZE, TUPLE3 + MEMOIZE)
+_LONG_TUPLE: Final = TUPLE + MEMOIZE

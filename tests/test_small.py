@@ -1,0 +1,395 @@
+"""Small plain data at once: that it is done, that nothing can be told from it, and each thing that forbids it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pathlib
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import hooked, objects
+from oracle.allowed import PYPY
+from oracle.compare import ALL, Implementation, PythonFile, Run, check
+
+import fastpickle
+from fastpickle import hooks, small
+from fastpickle.parts import SHORTEST_RUN
+
+pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
+
+
+class Pure(fastpickle.Pickler):
+    """Leaves nothing to the C pickler."""
+
+    fastpickle_grafts = False
+
+
+Pure.__name__ = "Pickler"  # as it is called in messages that are compared
+Stock: Any = pickle._Pickler  # type: ignore[attr-defined]  # private, and what all is compared with
+ORACLE = Implementation("pickle._Pickler", Stock)
+OURS = Implementation("without grafts", Pure)
+WITH_GRAFTS = Implementation("with grafts", fastpickle.Pickler)
+INSTALLED = Implementation("installed", Stock, fastpickle.patched)
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Record whether each dump that came so far was written at once."""
+    seen: list[bool] = []
+    at_once = small.at_once
+
+    def record(*args: Any) -> bool:
+        seen.append(at_once(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(small, "at_once", record)
+    yield seen
+
+
+def same(make: Callable[[], Any], **how: Any) -> None:
+    """Compare a dump of what `make` makes, by each of ours; then a second dump by the same picklers."""
+
+    def steps(run: Run) -> None:
+        obj = make()
+        run.pickler.dump(obj)
+        run.pickler.dump(obj)
+        run.pickler.dump([obj, "another"])
+        run.pickler.clear_memo()
+        run.pickler.dump(obj)
+
+    for ours in (OURS, WITH_GRAFTS):
+        check(ORACLE, ours, steps, **how)
+        check(ORACLE, ours, lambda run: run.pickler.dump(make()), **how)
+
+
+def _cyclic(kind: str) -> Any:
+    inner: list[Any] = [1]
+    whole: Any = {"list": [inner], "tuple": (inner, 2), "long tuple": (1, 2, inner, 4), "dict": {"a": inner}}[kind]
+    inner.append(whole)
+    inner.append(inner)
+    return whole
+
+
+def _nested(depth: int, kind: Callable[[Any], Any]) -> Any:
+    obj: Any = "end"
+    for _ in range(depth):
+        obj = kind(obj)
+    return obj
+
+
+SMALL: dict[str, Callable[[], Any]] = {
+    "a task": lambda: {"task": "resize", "width": 640, "height": 480, "tags": ["a", "b"]},
+    "atoms": lambda: [None, True, False, 0, -1, 1.5, "text", b"bytes", "", b""],
+    "empty ones": lambda: [[], {}, (), "", b""],
+    "shared": lambda: [x := ["x" * 2, (b"y" * 2,)], x, {"z": x}, x[1], x[0], x[1][0], x[0]],
+    "tuples": lambda: [(1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ((),), (("a",), "b")],
+    "rows": lambda: [{"id": i, "x": f"v{i}"} for i in range(5)],
+    "keys": lambda: {1: 2, None: 3, (1, "a"): 4, 1.5: 5, b"b": 6, -1: 8},
+    "ints": lambda: [s * 2**b + o for s in (1, -1) for b in (8, 16, 31, 63) for o in (-1, 0, 1)],
+    "long ints": lambda: [2**1000, -(2**1000), 2**1023, 2**1024 - 1],
+    "floats": lambda: [0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e300],
+    "texts": lambda: ["é", "€" * 21, "\0\n\\", "x" * 63, "x" * 64, "x" * 254, "x" * 255, "é" * 127, b"x" * 255],
+    **{f"{kind} of {n}": lambda t=t, n=n: t(range(n)) for n in (1, 2, 3, 4, 11, 12, 23, 24)
+       for kind, t in (("list", list), ("tuple", tuple), ("dict", dict.fromkeys))},
+    **{f"{kind} in {n}": lambda t=t, n=n: [t(range(n)), t(range(n))] for n in (0, 1, 2, 3, 4)
+       for kind, t in (("list", list), ("tuple", tuple), ("dict", dict.fromkeys))},
+    **{f"a cyclic {kind}": lambda kind=kind: _cyclic(kind) for kind in ("list", "dict")},
+    "levels": lambda: _nested(60, lambda x: [x]),
+    "levels of dicts": lambda: _nested(60, lambda x: {"a": x}),
+    "levels of tuples": lambda: _nested(60, lambda x: (x, 1)),
+}  # fmt: skip
+
+#: What is no longer written at once, somewhere inside: the loop goes on.
+NOT_SMALL: dict[str, Callable[[], Any]] = {
+    "texts": lambda: ["a", "x" * 256, "b"],
+    "texts of many bytes": lambda: {"a": "é" * 128, "b": 1},
+    "bytes": lambda: [(b"a", b"x" * 256), "b"],
+    "large texts": lambda: ["a", "x" * 70_000, b"x" * 70_000, "b"],
+    "long ints": lambda: [1, 2**1024, -(2**5000), 3],
+    "a long list": lambda: {"a": [*range(25)], "b": 1},
+    "a long dict": lambda: ["a", dict.fromkeys(range(25)), 1],
+    "a long tuple": lambda: ["a", (*range(25),), 1],
+    "rows": lambda: {"rows": [{"id": i, "x": f"v{i}"} for i in range(SHORTEST_RUN)], "more": 1},
+    "rows by key": lambda: [1, {i: [i, str(i)] for i in range(SHORTEST_RUN)}, 2],
+    "rows in a tuple": lambda: [1, (*((i, str(i)) for i in range(SHORTEST_RUN)),), 2],
+    "many": lambda: [[[f"{i} {j}" for j in range(5)] for i in range(5)] for _ in range(5)],
+    "a set": lambda: {"a": 1, "b": {1}, "c": "d"},
+    "an instance": lambda: {"a": 1, "b": ["c", (objects.Plain(a=1), "d")], "e": "c"},
+    "a reduce": lambda: ["a", (1, objects.Reduced((objects.make, (1, [2]))), "a"), "b"],
+    "subclasses": lambda: ["a", objects.List([1]), objects.Str("b"), objects.Int(1), objects.Tuple((1,)), {}],
+    "a key of a subclass": lambda: {"a": 1, objects.Str("a"): 2, objects.Hashed(1): 3},
+    "functions and classes": lambda: ["a", len, objects.Plain, objects.function],
+    "a last item": lambda: [1, [2, [3, objects.Plain(a="b")]]],
+    "the only item": lambda: [[{"a": (objects.Plain(a="b"),)}]],
+    "levels": lambda: _nested(200, lambda x: [x]),
+    "levels of tuples": lambda: _nested(120, lambda x: (x, 1)),
+    **{f"a cyclic {kind}": lambda kind=kind: _cyclic(kind) for kind in ("tuple", "long tuple")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_it_is_written_at_once(name: str, tried: list[bool]) -> None:
+    """By protocol 4 and later, and nothing is seen of it."""
+    for protocol in ALL:
+        Pure(io.BytesIO(), protocol).dump(SMALL[name]())
+        assert tried == [protocol >= 4]
+        tried.clear()
+    same(SMALL[name])
+
+
+@pytest.mark.parametrize("name", NOT_SMALL)
+def test_the_loop_goes_on(name: str, tried: list[bool]) -> None:
+    """What is written already is not written again."""
+    Pure(io.BytesIO(), 4).dump(NOT_SMALL[name]())
+    assert tried == [True]
+    same(NOT_SMALL[name])
+
+
+@pytest.mark.parametrize("make", [
+    lambda: None, lambda: 5, lambda: "text", lambda: (), lambda: {1}, lambda: objects.Plain(a=1), lambda: "\ud800",
+    lambda: [*range(25)], lambda: [[i] for i in range(SHORTEST_RUN)], lambda: ["a", "\ud800", "b"],
+    lambda: [objects.Plain], lambda: {"a": {1}}, lambda: [[], "\ud800"],
+])  # fmt: skip
+def test_others(make: Callable[[], Any]) -> None:
+    """Other roots are saved as before; a frame of less than four bytes is none."""
+    same(make)
+
+
+plain_data = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.integers(-(2**40), 2**40) | st.floats() | st.text()
+    | st.text("ab\ud800", max_size=2) | st.binary() | st.sampled_from(["key", b"b", (), "x" * 255, "x" * 256, 2**1030]),
+    lambda inner: st.lists(inner, max_size=14) | st.lists(inner).map(tuple)
+    | st.dictionaries(st.text(max_size=3) | st.integers() | st.tuples(st.integers()), inner, max_size=14),
+    max_leaves=40,
+)  # fmt: skip
+
+
+@given(plain_data, st.sampled_from(ALL))
+def test_any_data(obj: Any, protocol: int) -> None:
+    """Bytes and memo are stock's, whatever it is."""
+    for base in (Pure, fastpickle.Pickler):
+        found = []
+        for cls in (Stock, base):
+            file = io.BytesIO()
+            pickler = cls(file, protocol)
+            pickler.dump(obj)
+            first = file.getvalue(), [*pickler.memo.values()]
+            pickler.dump([obj])
+            found.append(
+                (*first, file.getvalue(), len(pickler.memo), sorted(vars(pickler)), pickler.framer.current_frame)
+            )
+        assert repr(found[0]) == repr(found[1])  # nan is not equal to itself
+
+
+def _data() -> Any:
+    return ["text", 255, 1.5, None, True, b"b", {"a": (1, "text")}, [1], [], ()]
+
+
+@pytest.mark.parametrize("make", [_data, NOT_SMALL["an instance"], NOT_SMALL["a reduce"]])
+@pytest.mark.parametrize("hook", hooked.SUBCLASSES)
+def test_subclass(hook: str, make: Callable[[], Any]) -> None:
+    """Whatever a subclass overrides is asked as by stock."""
+    for ours in (OURS, INSTALLED):
+
+        def steps(run: Run) -> None:
+            pickler = hooked.SUBCLASSES[hook](run.implementation.base, run)(run.file, run.protocol)
+            pickler.dump(make())
+            run.calls.append(("memo", [x[0] for x in pickler.memo.values()]))
+
+        check(ORACLE, ours, steps)
+
+
+@pytest.mark.parametrize("make", [_data, NOT_SMALL["an instance"], NOT_SMALL["a reduce"]])
+@pytest.mark.parametrize("hook", hooked.ON_INSTANCE)
+def test_instance(hook: str, make: Callable[[], Any]) -> None:
+    """Whatever an instance overrides; before the first dump, and before the second."""
+
+    def steps(run: Run) -> None:
+        hooked.ON_INSTANCE[hook](run, run.pickler)
+        run.pickler.dump(make())
+
+    def later(run: Run) -> None:
+        run.pickler.dump(make())
+        run.pickler.clear_memo()
+        hooked.ON_INSTANCE[hook](run, run.pickler)
+        run.pickler.dump(make())
+
+    for ours in (OURS, INSTALLED):
+        check(ORACLE, ours, steps)
+        check(ORACLE, ours, later)
+
+
+def test_it_is_forbidden(tried: list[bool]) -> None:
+    """Hooks on the class and the instance, a dispatch entry, a memo, and each name that the table of hooks has."""
+    for name in sorted(hooks._INSTANCE_HOOKS):
+        value = 1000 if name == "_BATCHSIZE" else getattr(Stock, name, lambda *args: NotImplemented)
+        pickler = Pure(io.BytesIO(), 4)
+        setattr(pickler, name, value.__get__(pickler) if callable(value) else value)
+        with contextlib.suppress(AttributeError, TypeError):
+            pickler.dump(_data())
+        assert tried.pop() is False, name
+        if name != "_BATCHSIZE":
+            body = {name: lambda self, *args, **kwargs: getattr(Pure, name)(self, *args, **kwargs)}
+            type("P", (Pure,), body)(io.BytesIO(), 4)
+            with contextlib.suppress(AttributeError, TypeError):
+                type("P", (Pure,), body)(io.BytesIO(), 4).dump(_data())
+            assert tried.pop() is False, name
+    for t in (type(None), bool, int, float, str, bytes, list, tuple, dict):
+        table = {**Pure.dispatch, t: lambda self, obj: self.write(pickle.NONE)}
+        type("P", (Pure,), {"dispatch": table})(io.BytesIO(), 4).dump(_data())
+        assert tried.pop() is False, t
+    for name, value in (("fast", 1), ("memo", {1: (0, 1)}), ("bin", False), ("proto", 3), ("write", len)):
+        pickler = Pure(io.BytesIO(), 4)
+        setattr(pickler, name, value)
+        pickler.dump(_data())
+        assert tried.pop() is False, name
+    pickler = Pure(io.BytesIO(), 4)
+    pickler.framer.start_framing()
+    pickler.dump(_data())
+    assert tried.pop() is False
+    assert not tried
+
+
+def test_dump_inside_of_a_dump() -> None:
+    """A reduce dumps with the same pickler, before anything is memoized and later."""
+
+    def steps(run: Run) -> None:
+        acting = objects.Acting(lambda: run.pickler.dump({"a": 1}))
+        run.pickler.dump([1, acting, 2])
+        run.pickler.clear_memo()
+        run.pickler.dump((1, 2, 3, acting))
+        run.pickler.dump((objects.Acting(lambda: run.pickler.clear_memo() or run.pickler.dump({"a": 1})), 2))
+
+    check(ORACLE, OURS, steps)
+
+
+def test_framer_that_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody's framing of the class is used."""
+    for name, value in (
+        ("_FRAME_SIZE_MIN", 1000),
+        ("_FRAME_SIZE_TARGET", 8),
+        ("start_framing", lambda self: None),
+        ("end_framing", lambda self: self.file_write(b"end")),
+        ("commit_frame", lambda self, force=False: None),
+        ("write", lambda self, data: self.file_write(data)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(pickle._Framer, name, value)  # type: ignore[attr-defined]
+            same(_data)
+            same(NOT_SMALL["an instance"])
+
+
+@pytest.mark.parametrize("make", [_data, SMALL["a task"], NOT_SMALL["an instance"]])
+def test_files(make: Callable[[], Any], tmp_path: pathlib.Path, tried: list[bool]) -> None:
+    """A file in memory and a real one get it at once; one that is written in Python sees each write."""
+
+    class OnTop(io.RawIOBase):
+        def __init__(self) -> None:
+            self.seen: list[bytes] = []
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            self.seen.append(bytes(data))
+            return len(data)
+
+    class Other(io.BytesIO):
+        def write(self, data: Any) -> int:
+            self.seen = [*getattr(self, "seen", ()), type(data), bytes(data)]
+            return super().write(data)
+
+    seen: list[Any] = []
+    for cls in (Stock, Pure):
+        found: list[Any] = []
+        with open(tmp_path / "real", "wb") as real:
+            cls(real, 4).dump(make())
+        found.append((tmp_path / "real").read_bytes())
+        with open(tmp_path / "raw", "wb", buffering=0) as raw:
+            cls(raw, 4).dump(make())
+        found.append((tmp_path / "raw").read_bytes())
+        top = OnTop()
+        with io.BufferedWriter(top, 3) as buffered:
+            cls(buffered, 4).dump(make())
+        found.append(top.seen)
+        other = Other()
+        cls(other, 4).dump(make())
+        found.append(other.seen)  # type: ignore[attr-defined]
+        array = io.BytesIO(b"0123456789" * 9)
+        array.seek(5)
+        cls(array, 4).dump(make())
+        found += [array.getvalue(), array.tell()]
+        seen.append(found)
+    assert seen[0] == seen[1]
+    assert tried == [True, False, False, False, True]
+    check(ORACLE, OURS, lambda run: run.pickler.dump(make()), file=lambda run: PythonFile())
+
+
+@pytest.mark.parametrize("make", [_data, SMALL["a task"], NOT_SMALL["an instance"], NOT_SMALL["texts"]])
+@pytest.mark.parametrize("size", [1, 2, 9, 12, 20, 200])
+def test_failed_writes(make: Callable[[], Any], size: int) -> None:
+    """The error, the notes, the memo and the frame are stock's, wherever the file fails."""
+
+    def steps(run: Run) -> None:
+        exported = io.BytesIO()
+        closed = io.BytesIO()
+        view = exported.getbuffer()
+        full: Any = open("/dev/full", "wb", buffering=size)
+        closed.close()
+        for file in (exported, closed, full):
+            pickler = run.implementation.base(file, run.protocol)
+            for _ in range(2):
+                try:
+                    pickler.dump(make())
+                except (BufferError, ValueError, OSError) as exc:
+                    run.calls.append((type(exc).__name__, str(exc), *getattr(exc, "__notes__", ())))
+                frame = pickler.framer.current_frame
+                run.calls.append(
+                    (len(pickler.memo), frame and frame.getvalue(), {*vars(pickler)}, type(pickler.framer.file_write))
+                )
+        with contextlib.suppress(OSError):
+            full.close()
+        del view
+
+    if not pathlib.Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    check(ORACLE, OURS, steps, protocols=(4, 5))
+
+
+def test_errors_where_the_loop_goes_on() -> None:
+    """Where it was is noted as by stock, and the pickler can be used again."""
+    for make in (
+        lambda bad: {"a": 1, "b": ["c", (bad, "d")], "e": "c"},
+        lambda bad: [1, [2, [3, bad]]],
+        lambda bad: (1, (2, (3, 4, 5, {"key": bad}))),
+        lambda bad: [[bad]],
+        lambda bad: {"a": "x" * 300, "b": bad},
+        lambda bad: {"a": {(1, bad): 2}},
+    ):
+
+        def steps(run: Run) -> None:
+            try:
+                run.pickler.dump(make(objects.missing))
+            except Exception as exc:
+                run.calls.append((type(exc).__name__, str(exc), *getattr(exc, "__notes__", ())))
+            run.pickler.dump(make(1))
+
+        check(ORACLE, OURS, steps)
+
+
+def test_hooks_set_where_the_loop_goes_on() -> None:
+    """A reduce that sets a hook on the pickler is followed by what stock does."""
+
+    def steps(run: Run) -> None:
+        def act() -> None:
+            run.pickler.persistent_id = lambda obj: f"id {obj}" if type(obj) is int else None
+
+        run.pickler.dump([1, {"a": objects.Acting(act), "b": 2}, [3, (4, 5, 6, 7)]])
+
+    check(ORACLE, OURS, steps)
+    check(ORACLE, INSTALLED, steps)
