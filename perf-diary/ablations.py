@@ -246,6 +246,12 @@ def sure_of_room() -> tuple[Edit, ...]:
     return (("loop", "is_sure = dump.is_usual\n", "is_sure = False\n"),)
 
 
+@ablation(SMALL, both=())
+def small_at_once() -> tuple[Edit, ...]:
+    """Without: a dump of a few objects begins and ends as a dump of many does, and the loop saves what is in it."""
+    return (("hooks", "new.takes_small = save is own_save and", "new.takes_small = False and"),)
+
+
 @ablation(STRINGS, TUPLES, DEEP, SMALL)
 def default_encode() -> tuple[Edit, ...]:
     """Without: strings are always encoded by encode("utf-8", "surrogatepass")."""
