@@ -62,6 +62,7 @@ MODULE_KINDS = {
     "older": "reduce",
     "loop": "loop",
     "levels": "loop",
+    "small": "loop",
     "runs": "look",
     "parts": "look",
     "looks": "look",
