@@ -189,6 +189,75 @@ def test_callback_that_comes_late(pool: InterpreterPoolExecutor, pipe: tuple[int
     assert pool.submit(tasks.same, 1).result() == 1
 
 
+@pytest.mark.parametrize("size", [1, 1 << 17], ids=["small", "large"])
+def test_callbacks_come_after_who_waits(pool: InterpreterPoolExecutor, pipe: tuple[int, int], size: int) -> None:
+    """Whoever calls them: the thread that waits may hold what they want."""
+    lock = threading.Lock()
+    called = threading.Event()
+    future = pool.submit(inside.read_many, pipe[0], size)
+
+    def wait() -> Any:
+        with lock:
+            return len(future.result())
+
+    thread, outcome = in_thread(wait)
+    wait_until(lambda: pool._pool.lane.led is future)
+
+    def callback(_: Any) -> None:
+        with lock:
+            called.set()
+
+    future.add_done_callback(callback)
+    os.write(pipe[1], b"x")
+    thread.join(10)
+    assert outcome == [size]
+    assert called.wait(10)
+
+
+def test_calls_that_wait_to_be_sent(pipe: tuple[int, int]) -> None:
+    """They are sent when the call ends that a thread waits for in the lane."""
+    with InterpreterPoolExecutor(1) as pool:
+        pool.submit(tasks.same, 1).result()
+        for _ in range(20):
+            _, thread, outcome = blocked(pool, pipe[0])
+            pool._pool.average = 2000.0  # long calls: none is sent ahead
+            futures = [pool.submit(tasks.same, i) for i in range(3)]
+            assert len(pool._pool.waiting) == 3
+            os.write(pipe[1], b"x")
+            assert [future.result() for future in futures] == [0, 1, 2]
+            thread.join(10)
+            assert len(outcome) == 1
+
+
+@pytest.mark.usefixtures("alarm")
+def test_interrupted_with_calls_waiting() -> None:
+    """No call is half sent, and none is forgotten."""
+    generator = random.Random(20261123)
+    interrupted = 0
+    with InterpreterPoolExecutor(1) as pool:
+        pool.submit(tasks.same, 1).result()
+        for _ in range(100):
+            future = pool.submit(tasks.sleep, 1e-4, 0)
+            futures = [future]
+            try:
+                try:
+                    pool._pool.average = 2000.0
+                    more, _ = in_thread(lambda futures=futures: futures.append(pool.submit(tasks.same, 1)))
+                    signal.setitimer(signal.ITIMER_REAL, generator.uniform(1e-4, 4e-4))
+                    future.result()
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except Interrupt:
+                interrupted += 1
+            except RuntimeError as exc:  # of `threading.Condition`, which no signal may interrupt
+                assert str(exc) == "cannot release un-acquired lock"
+            with contextlib.suppress(Interrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            more.join(10)
+            assert [future.result(10) for future in futures] == [0, 1]
+    assert interrupted > 5
+
+
 def test_result_in_a_callback(pool: InterpreterPoolExecutor) -> None:
     """The manager itself may wait for the only call."""
     seen: list[int] = []

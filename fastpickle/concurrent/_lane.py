@@ -63,7 +63,9 @@ class Call(Future[Any]):
         return super().exception(timeout)
 
     def _invoke_callbacks(self) -> None:
-        """Call them in another thread than the one that waits, which may hold a lock that they want."""
+        """Call them when the thread that waits is woken, and in another one: it may hold a lock that they want."""
+        if self._start is None and (pool := self._pool) is not None:
+            pool.lane.tell(pool, self)
         call_back = super()._invoke_callbacks  # type: ignore[misc]  # private: there is no other place between
         if self._start is None or not self._done_callbacks:
             call_back()
@@ -99,13 +101,13 @@ class Lane:
         self.buffer = bytearray(_SIZE + self.room)
 
     def wait(self, pool: Pool, call: Call) -> None:
-        """Wait for a call, if it is the only one and nobody else reads; else return at once.
+        """Wait for a call, if there is no other one and nobody else reads; else return at once.
 
         Args:
             pool: the pool.
             call: a call that was sent. If it has not ended afterwards, its result comes to another thread.
         """
-        if len(pool.sent) != 1 or not self.reading.acquire(blocking=False):
+        if len(pool.sent) != 1 or pool.waiting or not self.reading.acquire(blocking=False):
             return
         # No `with`: Ctrl+C between its lock and its block would leave the pool locked.
         try:
@@ -141,7 +143,8 @@ class Lane:
     def _read(self, pool: Pool, call: Call) -> None:
         """Read the one message, and end the call."""
         pool.board[_inside.LED] = call._number
-        if call._state != FINISHED or not self._withdraw(pool, call):
+        is_over = call._state == FINISHED or self.claims.get(call._number) is self  # Ctrl+C came while it withdrew
+        if not is_over or not self._withdraw(pool, call):
             if self.buffer.startswith(_EMPTY):  # else it was read before Ctrl+C
                 pool.spin.wait(call._number)
                 try:
@@ -155,14 +158,9 @@ class Lane:
             if kind != _inside.WAKE:
                 good, result = pool.outcome(kind, bytes(self.buffer[_SIZE : _SIZE + length]))
                 pool.ended(call._number, took)
-                try:
-                    if pool.waiting:
-                        with pool.lock:
-                            pool.feed()
-                except OSError:  # the same of the pipe of tokens
-                    self._deliver(pool, call, *((result, None) if good else (None, result)))
-                    self._break(pool)
-                    return
+                if pool.waiting:  # the manager sends them: Ctrl+C must not leave a call half sent
+                    with contextlib.suppress(OSError):  # a task has closed it: the manager sees that too
+                        os.write(pool.records_out, _WAKE)
                 self._deliver(pool, call, *((result, None) if good else (None, result)))
             self._end(pool)
 
@@ -170,7 +168,7 @@ class Lane:
         call._start = functools.partial(self._start, pool)
         with contextlib.suppress(InvalidStateError):  # it has failed with the pool
             call.set_result(result) if error is None else call.set_exception(error)
-        del call._start
+        call._start = call._pool = None
 
     def _withdraw(self, pool: Pool, call: Call) -> bool:
         """Read no message, as the call had ended before its worker could know; False if there is one all the same."""

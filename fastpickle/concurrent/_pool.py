@@ -254,10 +254,7 @@ class Pool:
     def ended(self, number: int, took: int) -> Call | None:
         """Note that a call has ended, and return its future; None if it has failed meanwhile, with the pool."""
         self.average += (min(took, 4 * _SHORT) - self.average) / 8  # one long call, an import, is soon forgotten
-        call = self.sent.pop(number, None)
-        if call is not None:
-            call._pool = None
-        return call
+        return self.sent.pop(number, None)
 
     def outcome(self, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()) -> tuple[bool, Any]:
         """Return whether a call has a result, and it; else its exception."""
@@ -439,7 +436,7 @@ def _deliver(pool: Pool, call: Call | None, kind: int, message: bytes | memoryvi
             call.set_exception(result)
     except BaseException:
         LOGGER.critical("Exception in a callback:", exc_info=True)
-    pool.lane.tell(pool, call)
+    call._pool = None
 
 
 def _bury(pool: Pool, worker: int) -> None:
@@ -462,7 +459,6 @@ def _fail_all(pool: Pool, lost: Iterable[Call]) -> None:
         except BaseException:
             LOGGER.critical("Exception in a callback:", exc_info=True)
         future._pool = None
-        pool.lane.tell(pool, future)
 
 
 def _spin_time() -> int:

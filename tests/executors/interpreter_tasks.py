@@ -143,3 +143,8 @@ def load_slowly(fd: int) -> str:
 def read_and_close(fd: int, other: int) -> None:
     os.read(fd, 1)
     os.close(other)
+
+
+def read_many(fd: int, size: int) -> bytes:
+    os.read(fd, 1)
+    return bytes(size)
