@@ -22,6 +22,7 @@ from concurrent.futures._base import FINISHED, LOGGER
 from typing import TYPE_CHECKING, Any
 
 from . import _inside
+from ._calls import interpreters
 
 try:
     import fcntl
@@ -47,6 +48,7 @@ class Call(Future[Any]):
     _pool: Pool | None = None
     _number = 0
     _state: str  # the base class's
+    _condition: Any  # the base class's
     _done_callbacks: list[Callable[[Future[Any]], object]]  # the base class's
     _start: Callable[[Callable[[], object]], None] | None = None
 
@@ -122,8 +124,10 @@ class Lane:
                 self.reading.release()
                 raise
             is_read = not self.buffer.startswith(_EMPTY)
+            while call._condition._is_owned():  # Ctrl+C came between its lock and its block
+                call._condition.release()
             self._start(pool, self._go_on, pool, call)
-            if not (is_read and isinstance(exc, Exception) and super(Call, call).exception() is not None):
+            if not (is_read and isinstance(exc, Exception) and _is_of_reading(exc, super(Call, call).exception())):
                 raise
             return  # it was no signal: nobody can read this result
         self._leave(pool)
@@ -207,14 +211,21 @@ class Lane:
         """Call a function in a thread that the pool waits for."""
 
         def run() -> None:
+            pool.threads.add(threading.current_thread())  # not before: nobody can join it
             try:
                 function(*args)
             finally:
-                pool.threads.discard(thread)
+                pool.threads.discard(threading.current_thread())
 
         thread = threading.Thread(target=run, name=f"{pool.prefix}_reader")
-        pool.threads.add(thread)
         try:
             thread.start()
         except RuntimeError:  # too many threads
-            run()
+            function(*args)
+
+
+def _is_of_reading(exc: Exception, outcome: BaseException | None) -> bool:
+    """Return whether what was raised where a result was read is what it failed with, as another thread read it."""
+    if isinstance(outcome, interpreters.ExecutionFailed):  # an exception that could not be read
+        return True
+    return outcome is not None and type(outcome.__cause__) is type(exc)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import threading
 import time
 from typing import Any
@@ -148,3 +149,21 @@ def read_and_close(fd: int, other: int) -> None:
 def read_many(fd: int, size: int) -> bytes:
     os.read(fd, 1)
     return bytes(size)
+
+
+rung: list[bool] = []
+
+
+class Ringing(Exception):
+    """While it is unpickled for the first time, there is a signal."""
+
+    def __reduce__(self) -> Any:
+        return ring, ()
+
+
+def ring() -> Ringing:
+    """Send it to the main thread."""
+    if not rung:
+        rung.append(True)
+        signal.raise_signal(signal.SIGALRM)
+    return Ringing()
