@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -258,18 +258,70 @@ def test_interrupted_with_calls_waiting() -> None:
     assert interrupted
 
 
-def test_result_in_a_callback(pool: InterpreterPoolExecutor) -> None:
-    """The manager itself may wait for the only call."""
-    seen: list[int] = []
-    done = threading.Event()
+def test_result_in_a_callback(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """The manager goes on managing where it waits: for small and large results, and calls that are not sent yet."""
+    for payloads in [5], [bytes(1 << 17)], [1, bytes(1 << 17), 2] * 20:
+        seen: list[Any] = []
+        done = threading.Event()
 
-    def callback(_: Any) -> None:
-        seen.append(pool.submit(tasks.same, 5).result())
-        done.set()
+        def callback(_: Any, payloads: list[Any] = payloads, seen: list[Any] = seen, done: Any = done) -> None:
+            seen.append(threading.current_thread())
+            pool._pool.average = 2000.0  # none is sent ahead
+            seen.extend(future.result() for future in [pool.submit(tasks.same, each) for each in payloads])
+            done.set()
 
-    pool.submit(tasks.same, 1).add_done_callback(callback)
-    assert done.wait(10)
-    assert seen == [5]
+        future = pool.submit(inside.read_from, pipe[0])
+        future.add_done_callback(callback)
+        os.write(pipe[1], b"x")
+        assert done.wait(10)
+        assert seen == [pool._pool.manager, *payloads]
+
+
+def test_results_in_callbacks_of_callbacks(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """Each waits for one that is read already, or for one whose callback waits in its turn."""
+    futures = [pool.submit(inside.read_from, pipe[0])]
+    futures += [pool.submit(tasks.same, i) for i in range(30)]
+    seen: list[Any] = []
+    for i, future in enumerate(futures[:-1]):
+        future.add_done_callback(lambda _, i=i: seen.append(futures[i + 1].result()))
+    os.write(pipe[1], b"x")
+    wait_until(lambda: len(seen) == 30)
+    assert sorted(seen) == [*range(30)]
+
+
+def test_callback_that_waits_for_the_led_call(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """The thread in the lane wakes the manager."""
+    future, thread, outcome = blocked(pool, pipe[0])
+    seen: list[Any] = []
+    pool.submit(tasks.sleep, 0.05).add_done_callback(lambda _: seen.append(future.result()))
+    wait_until(lambda: pool._pool.helping)
+    os.write(pipe[1], b"x")
+    thread.join(10)
+    wait_until(lambda: seen)
+    assert seen == outcome
+
+
+def test_cancelled_in_a_callback(pipe: tuple[int, int]) -> None:
+    """A call that was never sent."""
+    with InterpreterPoolExecutor(1) as pool:
+        pool.submit(tasks.same, 1).result()
+        pool._pool.average = 2000.0
+        futures = [pool.submit(inside.read_from, pipe[0]) for _ in range(3)]
+        seen: list[Any] = []
+
+        def callback(_: Any) -> None:
+            try:
+                futures[2].result()
+            except CancelledError:
+                seen.append("cancelled")
+
+        futures[0].add_done_callback(callback)
+        os.write(pipe[1], b"x")
+        wait_until(lambda: pool._pool.helping)
+        assert futures[2].cancel()
+        wait_until(lambda: seen)
+        os.write(pipe[1], b"x")
+        assert futures[1].result(10) == b"x"
 
 
 def test_shutdown_beside(pipe: tuple[int, int]) -> None:

@@ -43,7 +43,7 @@ _WAKE = _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0)
 
 
 class Call(Future[Any]):
-    """The future of a call: while it is sent and has not ended, it knows its pool."""
+    """The future of a call: until it has ended, it knows its pool."""
 
     _pool: Pool | None = None
     _number = 0
@@ -55,19 +55,22 @@ class Call(Future[Any]):
     def result(self, timeout: float | None = None) -> Any:
         """Return what the call returned, as `Future.result` does."""
         if timeout is None and (pool := self._pool) is not None:
-            pool.lane.wait(pool, self)
+            pool.help(self) if pool.is_manager() else pool.lane.wait(pool, self)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return what the call raised, as `Future.exception` does."""
         if timeout is None and (pool := self._pool) is not None:
-            pool.lane.wait(pool, self)
+            pool.help(self) if pool.is_manager() else pool.lane.wait(pool, self)
         return super().exception(timeout)
 
     def _invoke_callbacks(self) -> None:
         """Call them when the thread that waits is woken, and in another one: it may hold a lock that they want."""
-        if self._start is None and (pool := self._pool) is not None:
-            pool.lane.tell(pool, self)
+        if (pool := self._pool) is not None:
+            if self._start is None:
+                pool.lane.tell(pool, self)
+            if pool.helping and not pool.is_manager():  # it may wait for this call
+                pool.wake()
         call_back = super()._invoke_callbacks  # type: ignore[misc]  # private: there is no other place between
         if self._start is None or not self._done_callbacks:
             call_back()
@@ -163,8 +166,7 @@ class Lane:
                 good, result = pool.outcome(kind, bytes(self.buffer[_SIZE : _SIZE + length]))
                 pool.ended(call._number, took)
                 if pool.waiting:  # the manager sends them: Ctrl+C must not leave a call half sent
-                    with contextlib.suppress(OSError):  # a task has closed it: the manager sees that too
-                        os.write(pool.records_out, _WAKE)
+                    pool.wake()
                 self._deliver(pool, call, *((result, None) if good else (None, result)))
             self._end(pool)
 

@@ -94,6 +94,9 @@ class Pool:
         self.closed = False
         self.fds: list[int] = []
         self.wakers = 0  # threads that are writing into the pipe of records
+        self.unread = b""  # of the records, the manager's
+        self.outcomes: deque[tuple[Call | None, int, bytes]] = deque()  # that it has read, for `_deliver`
+        self.helping = 0  # callbacks in which the manager waits for a call
         self.lane = Lane()
         # The call that each worker runs, how many each has run, and what `_inside` has names for.
         self.board = memoryview(bytearray(8 * (2 * max_workers + 2))).cast("Q")
@@ -166,6 +169,7 @@ class Pool:
                 self.open()
             if self.workers < self.max_workers and len(self.sent) + len(self.waiting) >= self.live:
                 self.start_worker()
+            call._pool = self
             self.waiting.append((call, parts))
             try:
                 self.feed()
@@ -207,7 +211,7 @@ class Pool:
                 continue
             number = next(self.numbers)
             sent[number] = call
-            call._pool, call._number = self, number
+            call._number = number
             self.calls.put_nowait((number, *parts))
             room -= 1
             tokens += 1
@@ -233,10 +237,8 @@ class Pool:
             self.lock.release()
         # Without the lock: the pipe may be full, and the manager wants the lock before it reads on.
         try:
-            if self.manager is not threading.current_thread() or _has_room(self.records_out):
-                os.write(self.records_out, _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0))
-        except OSError:  # a task has closed it: the manager sees that for itself
-            pass
+            if not self.is_manager() or _has_room(self.records_out):
+                self.wake()
         finally:
             with self.lock:
                 self.wakers -= 1
@@ -255,6 +257,27 @@ class Pool:
         """Note that a call has ended, and return its future; None if it has failed meanwhile, with the pool."""
         self.average += (min(took, 4 * _SHORT) - self.average) / 8  # one long call, an import, is soon forgotten
         return self.sent.pop(number, None)
+
+    def help(self, call: Call) -> None:
+        """Manage until a call has ended: in a callback the manager would wait for itself."""
+        self.helping += 1
+        try:
+            while not call.done():
+                if self.outcomes:
+                    _deliver(self, *self.outcomes.popleft())
+                else:
+                    _turn(self)
+        finally:
+            self.helping -= 1
+
+    def is_manager(self) -> bool:
+        """Return whether this thread is the one that manages."""
+        return self.manager is not None and self.manager.ident == threading.get_ident()
+
+    def wake(self) -> None:
+        """Have the manager look around; while the pipes are open."""
+        with contextlib.suppress(OSError):  # a task has closed it: the manager sees that for itself
+            os.write(self.records_out, _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0))
 
     def outcome(self, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()) -> tuple[bool, Any]:
         """Return whether a call has a result, and it; else its exception."""
@@ -374,15 +397,8 @@ def _take(pool: Pool, number: int, task: int, kind: int, took: int, size: int, m
 def _manage(pool: Pool) -> None:
     """Be the manager: read what the workers write, until all have said goodbye."""
     try:
-        rest = b""
-        done = False
-        while not done:
-            if not (pool.stopping and not pool.quit_sent and not pool.waiting):
-                data = os.read(pool.records_in, 1 << 16)
-                if not data:
-                    raise EOFError("a task has closed the pool's pipes")
-                rest += data
-            rest, done = _look(pool, rest)
+        while not _turn(pool):
+            pass
     except BaseException:
         LOGGER.critical("Exception in the thread that manages a pool:", exc_info=True)
         pool.collapse()
@@ -391,9 +407,19 @@ def _manage(pool: Pool) -> None:
         exits.note_ended(pool)
 
 
-def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
-    """Do what the records say; return what is left of them, and whether all is done."""
-    ended: list[tuple[Call | None, int, bytes]] = []
+def _turn(pool: Pool) -> bool:
+    """Read what the workers have written, and do what it says; whether all is done."""
+    if not (pool.stopping and not pool.quit_sent and not pool.waiting):
+        data = os.read(pool.records_in, 1 << 16)
+        if not data:
+            raise EOFError("a task has closed the pool's pipes")
+        pool.unread += data
+    return _look(pool)
+
+
+def _look(pool: Pool) -> bool:
+    """Do what the records say; whether all is done."""
+    data = pool.unread
     gone: list[int] = []
     at = 0
     size = _inside.RECORD.size
@@ -403,25 +429,25 @@ def _look(pool: Pool, data: bytes) -> tuple[bytes, bool]:
         if end > len(data):
             break
         if kind < _inside.BYE:
-            ended.append((pool.ended(task, took), kind, data[at + size : end]))
+            pool.outcomes.append((pool.ended(task, took), kind, data[at + size : end]))
         elif kind == _inside.BYE:
             gone.append(worker)
         at = end
-    ended.reverse()
+    pool.unread = data[at:]
     try:
         if gone or pool.waiting:  # `submit` puts calls there before it looks how many are sent: none is overlooked
             with pool.lock:
                 pool.live -= len(gone)
                 pool.feed()
     finally:
-        while ended:
-            _deliver(pool, *ended.pop())
+        while pool.outcomes:
+            _deliver(pool, *pool.outcomes.popleft())
     for worker in gone:
         _bury(pool, worker)
     if not pool.stopping:
-        return data[at:], False
+        return False
     with pool.lock:
-        return data[at:], pool.finish_if_done()
+        return pool.finish_if_done()
 
 
 def _deliver(pool: Pool, call: Call | None, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()) -> None:
