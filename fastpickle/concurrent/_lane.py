@@ -87,6 +87,8 @@ class Lane:
         """The call that is waited for; as long as there is one, the pipes stay open."""
         self.claims: dict[int, object] = {}
         """Under that call's number who came first: the lane, which gives it up, or whoever writes a message."""
+        self.reader = 0
+        """The thread that waits."""
         self.buffer = bytearray()
         self.room = 0
         """Bytes of a result that it has room for."""
@@ -112,12 +114,16 @@ class Lane:
             pool: the pool.
             call: a call that was sent. If it has not ended afterwards, its result comes to another thread.
         """
+        if self.led is call and self.reader == threading.get_ident():
+            self._read_in_handler(pool, call)
+            return
         if len(pool.sent) != 1 or pool.waiting or not self.reading.acquire(blocking=False):
             return
         # No `with`: Ctrl+C between its lock and its block would leave the pool locked.
         try:
             self.buffer[:_SIZE] = _EMPTY
             self.claims = {}
+            self.reader = threading.get_ident()
             self.led = call
             is_wanted = call._number in pool.sent and not call._done_callbacks and not pool.closed
             if is_wanted or not self._withdraw(pool, call):
@@ -154,21 +160,45 @@ class Lane:
         if not is_over or not self._withdraw(pool, call):
             if self.buffer.startswith(_EMPTY):  # else it was read before Ctrl+C
                 pool.spin.wait(call._number)
-                try:
-                    is_open = os.readinto(self.read_end, self.buffer)  # type: ignore[attr-defined,unused-ignore]  # 3.14
-                except OSError:
-                    is_open = 0
-                if not is_open:  # a task has closed it
+                if not self._fill(self.buffer):
                     self._break(pool)
                     return
-            length, _, _, kind, took = _inside.RECORD.unpack_from(self.buffer)
-            if kind != _inside.WAKE:
-                good, result = pool.outcome(kind, bytes(self.buffer[_SIZE : _SIZE + length]))
-                pool.ended(call._number, took)
-                if pool.waiting:  # the manager sends them: Ctrl+C must not leave a call half sent
-                    pool.wake()
-                self._deliver(pool, call, *((result, None) if good else (None, result)))
+            self._use(pool, call, self.buffer)
             self._end(pool)
+
+    def _read_in_handler(self, pool: Pool, call: Call) -> None:
+        """Be the handler of a signal that came to the thread that waits: what is below it cannot go on meanwhile."""
+        if not self.buffer.startswith(_EMPTY):
+            self._use(pool, call, self.buffer)
+            return
+        buffer = bytearray(len(self.buffer))
+        if not self._fill(buffer):
+            pool.collapse()  # the one below finds that out, too
+            return
+        try:
+            self._use(pool, call, buffer)
+        except BaseException as exc:  # another signal, or nobody can read this result
+            self._start(pool, self._use, pool, call, buffer)
+            if not isinstance(exc, Exception):
+                raise
+        finally:
+            os.write(self.write_end, _WAKE)  # for the one below
+
+    def _fill(self, buffer: bytearray) -> bool:
+        """Read the message; False if a task has closed the pipe."""
+        try:
+            return os.readinto(self.read_end, buffer) > 0  # type: ignore[attr-defined,no-any-return,unused-ignore]  # 3.14
+        except OSError:
+            return False
+
+    def _use(self, pool: Pool, call: Call, message: bytearray) -> None:
+        length, _, _, kind, took = _inside.RECORD.unpack_from(message)
+        if kind != _inside.WAKE:
+            good, result = pool.outcome(kind, bytes(message[_SIZE : _SIZE + length]))
+            pool.ended(call._number, took)
+            if pool.waiting:  # the manager sends them: Ctrl+C must not leave a call half sent
+                pool.wake()
+            self._deliver(pool, call, *((result, None) if good else (None, result)))
 
     def _deliver(self, pool: Pool, call: Call, result: Any, error: BaseException | None) -> None:
         call._start = functools.partial(self._start, pool)

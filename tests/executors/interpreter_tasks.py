@@ -46,6 +46,11 @@ def hostile(when: str, what: type[BaseException]) -> Hostile:
     return Hostile(when, what)
 
 
+def hostile_after(fd: int) -> Hostile:
+    os.read(fd, 1)
+    return Hostile("loads")
+
+
 class Holder:
     """Gives its buffer to whoever pickles it."""
 
