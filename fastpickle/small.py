@@ -195,27 +195,24 @@ def _encode(
         else:
             add(_EMPTY_DICT)
             ending = SETITEM if n else b""
-    elif t is list:
-        batch = owner[:]
-        n = len(batch)
-        if n >= SHORTEST_RUN and (n > _MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
-            return -1
-        met[id(owner)] = i, owner
-        i += 1
-        if n > 1:
-            add(_MARKED_LIST)
-            ending = APPENDS
-        else:
-            add(_EMPTY_LIST)
-            ending = APPEND if n else b""
     else:
-        batch = owner
+        batch = owner[:] if t is list else owner
         n = len(batch)
         if n >= SHORTEST_RUN and (n > _MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
             return -1
-        if n > 3:
-            add(MARK)
-        ending = None
+        if t is tuple:
+            if n > 3:
+                add(MARK)
+            ending = None
+        else:
+            met[id(owner)] = i, owner
+            i += 1
+            if n > 1:
+                add(_MARKED_LIST)
+                ending = APPENDS
+            else:
+                add(_EMPTY_LIST)
+                ending = APPEND if n else b""
     items = iter(batch)
     for x in items:
         t = type(x)

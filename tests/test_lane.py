@@ -440,15 +440,24 @@ class Interrupt(BaseException):
     """What Ctrl+C is to the main thread."""
 
 
+@contextlib.contextmanager
+def handled(handler: Any) -> Iterator[None]:
+    """Have a handler for SIGALRM."""
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.fixture
 def alarm() -> Iterator[None]:
     def ring(*_: Any) -> None:
         raise Interrupt
 
-    before = signal.signal(signal.SIGALRM, ring)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    with handled(ring):
+        yield
 
 
 def test_handler_that_waits_for_the_same_call(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
@@ -459,8 +468,7 @@ def test_handler_that_waits_for_the_same_call(pool: InterpreterPoolExecutor, pip
         os.write(pipe[1], b"x")
         seen.append(future.result())
 
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
+    with handled(handler):
         for size in 10, 1 << 17, 20:
             future = pool.submit(inside.read_many, pipe[0], size)
             signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -468,9 +476,6 @@ def test_handler_that_waits_for_the_same_call(pool: InterpreterPoolExecutor, pip
             assert seen.pop() == bytes(size)
             assert not pool._pool.lane.reading.locked()
         assert [pool.submit(tasks.same, i).result() for i in range(20)] == [*range(20)]
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def test_handler_that_waits_for_what_nobody_can_read(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
@@ -481,25 +486,20 @@ def test_handler_that_waits_for_what_nobody_can_read(pool: InterpreterPoolExecut
         os.write(pipe[1], b"x")
         seen.append(future.exception())
 
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
+    with handled(handler):
         future = pool.submit(inside.hostile_after, pipe[0])
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         error = future.exception()
         assert isinstance(error, interpreters.NotShareableError)
         assert seen == [error]
         wait_until(lambda: not pool._pool.lane.reading.locked())
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def test_handlers_that_wait_at_any_moment() -> None:
     """Wherever the thread is that they interrupt."""
     generator = random.Random(20261124)
     seen: list[Any] = []
-    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(future.result()))
-    try:
+    with handled(lambda *_: seen.append(future.result())):
         with InterpreterPoolExecutor(2) as pool:
             future = pool.submit(tasks.same, 0)
             for i in range(400):
@@ -509,9 +509,6 @@ def test_handlers_that_wait_at_any_moment() -> None:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 assert set(seen) <= {i}
                 seen.clear()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.usefixtures("alarm")
@@ -559,16 +556,13 @@ def test_handler_that_raises_while_an_exception_is_unpickled(pool: InterpreterPo
     def ring(*_: Any) -> None:
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, ring)
-    try:
+    with handled(ring):
         future = pool.submit(tasks.raise_it, inside.Ringing)
         with pytest.raises(TimeoutError):
             future.result()
         with pytest.raises(inside.Ringing):
             future.result(10)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-        inside.rung.clear()
+    inside.rung.clear()
 
 
 def test_interrupted_while_the_future_is_locked(monkeypatch: pytest.MonkeyPatch, pool: InterpreterPoolExecutor) -> None:

@@ -279,7 +279,7 @@ def test_framer_that_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("write", lambda self, data: self.file_write(data)),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(pickle._Framer, name, value)  # type: ignore[attr-defined]
+            patch.setattr(pickle._Framer, name, value)  # type: ignore[attr-defined]  # private
             same(_data)
             same(NOT_SMALL["an instance"])
 
@@ -319,7 +319,7 @@ def test_files(make: Callable[[], Any], tmp_path: pathlib.Path, tried: list[bool
         found.append(top.seen)
         other = Other()
         cls(other, 4).dump(make())
-        found.append(other.seen)  # type: ignore[attr-defined]
+        found.append(other.seen)  # type: ignore[attr-defined]  # Other's, which is a file
         array = io.BytesIO(b"0123456789" * 9)
         array.seek(5)
         cls(array, 4).dump(make())

@@ -46,6 +46,7 @@ __all__ = [
     "RUN",
     "VIEW",
     "WAKE",
+    "WAKE_UP",
     "Beside",
     "Spin",
     "again",
@@ -63,6 +64,9 @@ RESULT, ERROR, BYE, WAKE, ITSELF, VIEW = range(6)
 
 RECORD = struct.Struct("<IQHBI")
 """Length of what follows, the call's number, the worker's, what it is, how long the call took in microseconds."""
+
+WAKE_UP = RECORD.pack(0, 0, 0, WAKE, 0)
+"""The whole record: it has whoever reads it look around."""
 
 INLINE = getattr(select, "PIPE_BUF", 512) - RECORD.size
 """Bytes of a result that go through the pipe: so many written at once stay together."""

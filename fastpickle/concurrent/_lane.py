@@ -39,8 +39,6 @@ _EMPTY = bytes(_SIZE)
 _PAGE = 4096
 """Bytes of a pipe that are left free, for a message of another thread."""
 
-_WAKE = _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0)
-
 
 class Call(Future[Any]):
     """The future of a call: until it has ended, it knows its pool."""
@@ -54,15 +52,33 @@ class Call(Future[Any]):
 
     def result(self, timeout: float | None = None) -> Any:
         """Return what the call returned, as `Future.result` does."""
-        if timeout is None and (pool := self._pool) is not None:
-            pool.help(self) if pool.is_manager() else pool.lane.wait(pool, self)
+        self._wait(timeout)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return what the call raised, as `Future.exception` does."""
-        if timeout is None and (pool := self._pool) is not None:
-            pool.help(self) if pool.is_manager() else pool.lane.wait(pool, self)
+        self._wait(timeout)
         return super().exception(timeout)
+
+    def end(self, good: bool, outcome: Any) -> None:
+        """End the call.
+
+        Args:
+            good: whether it has a result.
+            outcome: the result; else its exception.
+        """
+        if good:
+            self.set_result(outcome)
+        else:
+            self.set_exception(outcome)
+
+    def _wait(self, timeout: float | None) -> None:
+        """Wait where that is sooner than by the base class, if it may be: with a timeout it may not."""
+        if timeout is None and (pool := self._pool) is not None:
+            if pool.is_manager():
+                pool.help(self)
+            else:
+                pool.lane.wait(pool, self)
 
     def _invoke_callbacks(self) -> None:
         """Call them when the thread that waits is woken, and in another one: it may hold a lock that they want."""
@@ -150,7 +166,7 @@ class Lane:
         """
         if self.led is call and self.claims.setdefault(call._number, claim := object()) is claim:
             with contextlib.suppress(OSError):  # a task has closed it: who reads sees that too
-                os.write(self.write_end, _WAKE)
+                os.write(self.write_end, _inside.WAKE_UP)
             pool.board[_inside.LED] = 0
 
     def _read(self, pool: Pool, call: Call) -> None:
@@ -182,7 +198,7 @@ class Lane:
             if not isinstance(exc, Exception):
                 raise
         finally:
-            os.write(self.write_end, _WAKE)  # for the one below
+            os.write(self.write_end, _inside.WAKE_UP)  # for the one below
 
     def _fill(self, buffer: bytearray) -> bool:
         """Read the message; False if a task has closed the pipe."""
@@ -198,12 +214,12 @@ class Lane:
             pool.ended(call._number, took)
             if pool.waiting:  # the manager sends them: Ctrl+C must not leave a call half sent
                 pool.wake()
-            self._deliver(pool, call, *((result, None) if good else (None, result)))
+            self._deliver(pool, call, good, result)
 
-    def _deliver(self, pool: Pool, call: Call, result: Any, error: BaseException | None) -> None:
+    def _deliver(self, pool: Pool, call: Call, good: bool, result: Any) -> None:
         call._start = functools.partial(self._start, pool)
         with contextlib.suppress(InvalidStateError):  # it has failed with the pool
-            call.set_result(result) if error is None else call.set_exception(error)
+            call.end(good, result)
         call._start = call._pool = None
 
     def _withdraw(self, pool: Pool, call: Call) -> bool:

@@ -277,7 +277,7 @@ class Pool:
     def wake(self) -> None:
         """Have the manager look around; while the pipes are open."""
         with contextlib.suppress(OSError):  # a task has closed it: the manager sees that for itself
-            os.write(self.records_out, _inside.RECORD.pack(0, 0, 0, _inside.WAKE, 0))
+            os.write(self.records_out, _inside.WAKE_UP)
 
     def outcome(self, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()) -> tuple[bool, Any]:
         """Return whether a call has a result, and it; else its exception."""
@@ -456,10 +456,7 @@ def _deliver(pool: Pool, call: Call | None, kind: int, message: bytes | memoryvi
         return
     good, result = pool.outcome(kind, message, views)
     try:
-        if good:
-            call.set_result(result)
-        else:
-            call.set_exception(result)
+        call.end(good, result)
     except BaseException:
         LOGGER.critical("Exception in a callback:", exc_info=True)
     call._pool = None
