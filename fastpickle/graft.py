@@ -120,7 +120,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
     return True
 
 
-def at_once(pickler: Any, obj: Any) -> bool | None:
+def at_once(pickler: Any, obj: Any) -> bool:
     """Let C write a whole dump, so that there is no frame to be made; if not, `root` is not to ask it again.
 
     Args:
@@ -128,13 +128,11 @@ def at_once(pickler: Any, obj: Any) -> bool | None:
         obj: what is dumped.
 
     Returns:
-        Whether it is written; if not, nothing is.  None for what is so tiny that C would not gain anything.
+        Whether it is written; if not, nothing is.
     """
     t = type(obj)
-    if t is FunctionType or t is type or is_for_batches(obj, t):
+    if t is FunctionType or t is type or is_for_batches(obj, t) or is_tiny(obj, t):
         return False
-    if is_tiny(obj, t):
-        return None
     try:
         save = type(pickler).save
         if save not in hooks.known_saves or (save in hooks.choosy_saves and not may_be_plain(obj, t)):

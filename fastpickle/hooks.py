@@ -83,6 +83,7 @@ __all__ = [
     "known_save_globals",
     "known_saves",
     "known_tables",
+    "learn_choosy_save",
     "learn_save",
     "may_be_known",
     "outside",
@@ -128,7 +129,8 @@ class Plan(dict[type, "Saver | None"]):
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
-        takes_small: whether a whole dump of these, if it is small, may be written at once (`small`).
+        small_rule: what is to be asked where a whole dump of these, if it is small, is written at once (`small`); None
+            where it must not.
         containers: which of list, dict, tuple, set and frozenset are saved as stock does, and so may be part of a run.
         graft_rule: what the C pickler is to be asked where it takes over; None where it must not (`graft`).
         hash_rule: what a pickler of digests does otherwise; None for all others, whose texts are memoized.
@@ -138,7 +140,7 @@ class Plan(dict[type, "Saver | None"]):
 
     __slots__ = (
         "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "other", "proto", "save",
-        "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples", "takes_small",
+        "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples", "small_rule",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -148,8 +150,9 @@ class Plan(dict[type, "Saver | None"]):
         self.is_choice = choosy_saves.get(save)
         self.containers: frozenset[type] = frozenset()
         self.save_list = self.save_dict = self.save_tuple = other
-        self.short_lists = self.short_dicts = self.short_tuples = self.takes_small = False
+        self.short_lists = self.short_dicts = self.short_tuples = False
         self.graft_rule: Any = None
+        self.small_rule: Any = None
         self.hash_rule = hash_rules.get(save)
         self.doubted = doubted
         self.in_doubt = self
@@ -470,8 +473,9 @@ def plan_of(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         new.in_doubt = Plan(proto, save, known_saves[save], doubted=new)
         if proto:  # at protocol 0 there is no other shortcut than a graft
             new.update(found)
-        if not is_hash:
-            new.graft_rule = new.in_doubt.graft_rule = _graft_rule(entries)
+        rule = None if is_hash else _graft_rule(entries)
+        if CPickler is not None:
+            new.graft_rule = new.in_doubt.graft_rule = rule
         new.containers = frozenset(t for t in (list, dict, tuple, set, frozenset) if new.get(t) is savers[t][1])
         new.save_list = new.get(list) or new.other
         new.save_dict = new.get(dict) or new.other
@@ -479,14 +483,15 @@ def plan_of(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         new.short_lists = list in new.containers
         new.short_dicts = dict in new.containers
         new.short_tuples = tuple in new.containers
-        new.takes_small = save is own_save and proto >= 4 and {list, dict, tuple} <= new.containers
+        if proto >= 4 and known_saves[save] is known_saves[own_save]:
+            new.small_rule = rule
         _plans[key] = new
     return _plans[key]
 
 
 def _graft_rule(entries: tuple[Any, ...]) -> GraftRule | None:
     """Return the rule for picklers with these dispatch entries, None if one of them is anybody's."""
-    rule = None if CPickler is None else STOCK_RULE
+    rule: GraftRule | None = STOCK_RULE
     for t, entry, stock_entry in zip(_TYPES, entries, STOCK_ENTRIES, strict=True):
         if rule is not None and entry is not stock_entry:
             rule = graft_rules.get((t, entry)) if rule is STOCK_RULE else None
@@ -503,6 +508,11 @@ def learn_save(save: Any) -> bool:
     """Tell whether this override of `save` turns out to be a library's that is known."""
     load_library(save)
     return save in known_saves
+
+
+def learn_choosy_save(save: Any) -> bool:
+    """Tell the same of one that does something of its own for some types only."""
+    return save not in known_saves and learn_save(save) and save in choosy_saves
 
 
 def may_be_known(entry: Any) -> bool:

@@ -86,8 +86,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             raise PicklingError(f"Pickler.__init__() was not called by {self.__class__.__name__}.__init__()")
         t = type(obj)
         if id(t) not in hooks.ATOM_IDS:
-            is_written = graft.at_once(self, obj) if _may_graft and getattr(self, "fastpickle_grafts", False) else None
-            if is_written or (is_written is None and small.at_once(self, obj, t)):
+            may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
+            if small.at_once(self, obj, t, may_graft) or (may_graft and graft.at_once(self, obj)):
                 return
         if self.proto >= 2:
             self.write(PROTO + pack("<B", self.proto))

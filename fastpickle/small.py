@@ -2,11 +2,13 @@
 
     at_once(pickler, obj)    allowed, and empty memo? --+-- all of it is small: PROTO FRAME [ obj ] STOP  -> the file
                                                         +-- something is not:   what is open, and its rest -> the loop
+                                                                                (or C is asked for all: `graft`)
 
 Of a dump of a few objects more than half goes into what it begins and ends with: a frame that is filled and emptied,
 a `Dump`, a look at what the C pickler could do.  None of that is needed where all fits into one frame, nobody's code
 runs, and no hook listens.  So it is for picklers that the C pickler may not write for (`graft`), and for what is too
-tiny for it.  Where something else turns up, what is encoded is written to a frame, and the loop goes on from there.
+small for it, by a look at the first two levels.  Where something else turns up, C is asked after all; or if that must
+not be, what is encoded is written to a frame, and the loop goes on from there.
 
 Not for: deciding what a hook forbids (`hooks`), nor for containers that are long (`loop`, `plain`).
 """
@@ -17,12 +19,12 @@ from io import BytesIO
 from itertools import chain
 from operator import length_hint
 from struct import Struct
-from types import BuiltinMethodType, FunctionType
+from types import FunctionType
 from typing import Any, Final
 
 from . import hooks
 from ._stdlib import Framer, is_usual_file
-from .hooks import ATOM_IDS, Dump
+from .hooks import ATOM_IDS, STOCK_RULE, Dump
 from .levels import Level
 from .loop import save_all
 from .opcodes import (
@@ -36,6 +38,7 @@ from .opcodes import (
     pack_long,
 )
 from .parts import SHORTEST_RUN
+from .rules import GraftRule
 from .splicing import restore
 
 # fmt: off
@@ -52,17 +55,21 @@ __all__ = ["at_once"]
 _MOST_ITEMS: Final = 24
 #: When there are so many pieces, of which a text has three, no container is opened any more.
 _MOST_PIECES: Final = 96
+#: Where C may be asked it writes more items than so many sooner, keys and values, and what has so many pieces.
+_FEW: Final = 24
+_FEW_PIECES: Final = 60
 #: A longer int is left to the loop, and a text or bytes of more than 255 bytes: so one frame is more than enough.
 _MOST_BITS: Final = 1024
 
 
-def at_once(pickler: Any, obj: Any, t: type) -> bool:
+def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
     """Write a whole dump, if it begins as small plain data that nobody listens to.
 
     Args:
         pickler: one that has written nothing of this dump.
         obj: what is dumped.
         t: its type.
+        may_graft: whether the C pickler may be asked: then it is left what it writes sooner.
 
     Returns:
         Whether it is written; if not, nothing is, and nothing has changed.
@@ -73,12 +80,16 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
     if (t is not dict and t is not list and t is not tuple) or not 0 < len(obj) <= _MOST_ITEMS:
         return False
     try:
-        if type(pickler).save is not hooks.own_save:  # to look at the pickler makes its attributes slower
+        save = type(pickler).save
+        if save is not hooks.own_save and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
+            return False  # to look at the pickler makes its attributes slower
+        if may_graft and not _are_few(obj, t):
             return False
-    except Exception:  # it is a descriptor that raises
+    except Exception:  # it is a descriptor that raises, or has no hash
         return False
     plan = hooks.plan(pickler)
-    if not plan.takes_small:
+    rule = plan.small_rule
+    if rule is None:
         return False
     state = pickler.__dict__
     framer = state["framer"]
@@ -88,61 +99,98 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
         memo
         or framer.current_frame is not None
         or "_fastpickle_plan" in state  # inside of a dump
-        or type(file_write) is not BuiltinMethodType
+        or (rule.allows is not None and not rule.allows(pickler))
     ):
         return False
-    met: dict[int, tuple[int, Any]] = {}
     pieces: list[bytes] = []
     opened: list[Level] = []
     try:
-        is_all = _encode(obj, t, 0, met, pieces, opened) >= 0
+        is_all = _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0
     except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
+        memo.clear()
         return False
     file = file_write.__self__
     if is_all:
         pieces.append(STOP)
         data = b"".join(pieces)
-        if isinstance(file, BytesIO):
-            if (
-                file_write.__name__ == "write"
-                and Framer.start_framing is _start_framing
-                and Framer.end_framing is _end_framing
-                and Framer.commit_frame is _commit_frame
-                and Framer._FRAME_SIZE_MIN == _FRAME_SIZE_MIN
-            ):
-                n = len(data)
-                begin = _BEGINS[plan.proto][n] if n <= 255 else _pack_begin(_FRAMED[plan.proto], n)
-                try:
-                    file_write(begin + data)
-                except Exception:  # it is closed, or there is a memoryview of it: so Python will fail
-                    return False
-                memo.update(met)
-                return True
-            return False
+        is_ours = rule is STOCK_RULE or not _may_have_names(rule, pickler, data, memo)
         pieces = [data]
-    elif not pieces:
-        return False
-    if not is_usual_file(file):
-        return False  # it sees what is written at a time
-    pickler.write(_UNFRAMED[plan.proto])
-    framer.start_framing()
-    pickler.write(b"".join(pieces))
-    memo.update(met)
-    if not is_all:
-        object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
+    else:
+        is_ours = bool(pieces) and rule is STOCK_RULE and not may_graft
+    if is_ours and is_all and isinstance(file, BytesIO):
+        if (
+            file_write.__name__ == "write"
+            and Framer.start_framing is _start_framing
+            and Framer.end_framing is _end_framing
+            and Framer.commit_frame is _commit_frame
+            and Framer._FRAME_SIZE_MIN == _FRAME_SIZE_MIN
+        ):
+            n = len(data)
+            begin = _BEGINS[plan.proto][n] if n <= 255 else _pack_begin(_FRAMED[plan.proto], n)
+            try:
+                file_write(begin + data)
+            except Exception:  # it is closed, or there is a memoryview of it: so Python will fail
+                memo.clear()
+                return False
+            return True
+    elif is_ours and is_usual_file(file):  # another one sees what is written at a time
         try:
-            state["_fastpickle_dump"] = Dump(pickler, obj, is_usual=True)
-            opened.reverse()
-            n = sum([length_hint(level[2]) + 1 for level in opened])
-            save_all(pickler, plan, iter(()), n, framer.write, opened)
-        finally:
-            object.__delattr__(pickler, "_fastpickle_plan")
-            state.pop("_fastpickle_dump", None)
-            if type(framer.file_write) is FunctionType:
-                restore(framer)
-        pickler.write(STOP)
-    pickler.framer.end_framing()
+            pickler.write(_UNFRAMED[plan.proto])
+        except BaseException:  # so far nothing would be memoized
+            memo.clear()
+            raise
+        framer.start_framing()
+        pickler.write(b"".join(pieces))
+        if not is_all:
+            object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
+            try:
+                state["_fastpickle_dump"] = Dump(pickler, obj, is_usual=True)
+                opened.reverse()
+                n = sum([length_hint(level[2]) + 1 for level in opened])
+                save_all(pickler, plan, iter(()), n, framer.write, opened)
+            finally:
+                object.__delattr__(pickler, "_fastpickle_plan")
+                state.pop("_fastpickle_dump", None)
+                if type(framer.file_write) is FunctionType:
+                    restore(framer)
+            pickler.write(STOP)
+        pickler.framer.end_framing()
+        return True
+    memo.clear()
+    return False
+
+
+def _are_few(obj: Any, t: type) -> bool:
+    """Tell whether a list, dict or tuple looks like a few atoms, with containers of atoms among them."""
+    rows = 1 if t is dict else len(obj)  # if one item of a list is a container, the others will be, too
+    n = 2 * len(obj) if t is dict else rows
+    if n > _FEW:
+        return False
+    for x in obj.values() if t is dict else obj:
+        t = type(x)
+        if t is str or t is int:  # the others are found too, but later
+            pass
+        elif t is dict or t is list or t is tuple:
+            if x:
+                k = 2 * len(x) if t is dict else len(x)
+                if n + rows * k > _FEW or id(type(next(iter(x.values())) if t is dict else x[0])) not in ATOM_IDS:
+                    return False
+                n += k
+                rows = max(rows - 1, 1)
+        elif id(t) not in ATOM_IDS:
+            return False
     return True
+
+
+def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, tuple[int, Any]]) -> bool:
+    """Tell whether there may be a dict in what is encoded that is not for us, by a library's rule (`differences`)."""
+    for text in rule.texts_of_names[pickler.proto]:
+        if text in data:
+            return True
+    if rule.lengths is None:
+        return False
+    lengths = rule.lengths(pickler)
+    return 2 * min(lengths) <= len(data) and any(type(x) is dict and len(x) in lengths for i, x in memo.values())
 
 
 _start_framing: Final = Framer.start_framing
@@ -161,25 +209,32 @@ _BEGINS: Final = tuple(
 
 
 def _encode(
-    owner: Any, t: type, i: int, met: dict[int, tuple[int, Any]], pieces: list[bytes], opened: list[Level]
+    owner: Any,
+    t: type,
+    i: int,
+    memo: dict[int, tuple[int, Any]],
+    pieces: list[bytes],
+    opened: list[Level],
+    most: int,
 ) -> int:
-    """Append the opcodes of a container to `pieces`, and to `met` what is memoized, as the memo has it.
+    """Append the opcodes of a container to `pieces`, and what is memoized to the memo.
 
-    Of what stock looks up in the memo, it looks up what is memoized: nothing else can be in a memo that was empty.
+    Of what stock looks up in the memo, it looks up what is memoized: nothing else is in a memo that was empty.
 
     Args:
-        owner: the container, which is not in `met`.
+        owner: the container, which is not in the memo.
         t: its type.
-        i: how many are in `met`.
-        met, pieces: as they are before it.
+        i: how many are in the memo.
+        memo: the pickler's, which was empty before the dump.
+        pieces: as they are before it.
         opened: gets what is open where it gives up, the innermost first; nothing if that is before `owner` is opened.
+        most: if there are more pieces, it gives up.
 
     Returns:
-        How many are in `met` then; -1 if it gives up.
+        How many are in the memo then; -1 if it gives up.
     """
-    if len(pieces) > _MOST_PIECES:
+    if len(pieces) > most:
         return -1
-    add = pieces.append
     batch: Any
     ending: bytes | None
     if t is dict:
@@ -187,13 +242,13 @@ def _encode(
         n = len(batch)
         if n >= 2 * SHORTEST_RUN and (n > 2 * _MOST_ITEMS or id(type(batch[1])) not in ATOM_IDS):
             return -1
-        met[id(owner)] = i, owner
+        memo[id(owner)] = i, owner
         i += 1
         if n > 2:
-            add(_MARKED_DICT)
+            pieces.append(_MARKED_DICT)
             ending = SETITEMS
         else:
-            add(_EMPTY_DICT)
+            pieces.append(_EMPTY_DICT)
             ending = SETITEM if n else b""
     else:
         batch = owner[:] if t is list else owner
@@ -202,58 +257,58 @@ def _encode(
             return -1
         if t is tuple:
             if n > 3:
-                add(MARK)
+                pieces.append(MARK)
             ending = None
         else:
-            met[id(owner)] = i, owner
+            memo[id(owner)] = i, owner
             i += 1
             if n > 1:
-                add(_MARKED_LIST)
+                pieces.append(_MARKED_LIST)
                 ending = APPENDS
             else:
-                add(_EMPTY_LIST)
+                pieces.append(_EMPTY_LIST)
                 ending = APPEND if n else b""
     items = iter(batch)
     for x in items:
         t = type(x)
         if t is str:
             key = id(x)
-            if key in met:
-                add(BINGET[met[key][0]])
+            if key in memo:
+                pieces.append(BINGET[memo[key][0]])
                 continue
             encoded = x.encode()
             n = len(encoded)
             if n > 255:
                 break
-            add(SHORT_BINUNICODE[n])
-            add(encoded)
-            add(MEMOIZE)
-            met[key] = i, x
+            pieces.append(SHORT_BINUNICODE[n])
+            pieces.append(encoded)
+            pieces.append(MEMOIZE)
+            memo[key] = i, x
             i += 1
         elif t is int:
             if 0 <= x <= 255:
-                add(BININT1[x])
+                pieces.append(BININT1[x])
             elif 0 <= x <= 0xFFFF:
-                add(pack_binint2(BININT2, x))
+                pieces.append(pack_binint2(BININT2, x))
             elif -0x80000000 <= x <= 0x7FFFFFFF:
-                add(pack_binint(BININT, x))
+                pieces.append(pack_binint(BININT, x))
             elif x.bit_length() > _MOST_BITS:
                 break
             else:
-                add(pack_long(x))
+                pieces.append(pack_long(x))
         elif x is None:
-            add(NONE)
+            pieces.append(NONE)
         elif t is float:
-            add(pack_binfloat(BINFLOAT, x))
+            pieces.append(pack_binfloat(BINFLOAT, x))
         elif t is bool:
-            add(NEWTRUE if x else NEWFALSE)
-        elif (key := id(x)) in met:
-            add(BINGET[met[key][0]])
+            pieces.append(NEWTRUE if x else NEWFALSE)
+        elif (key := id(x)) in memo:
+            pieces.append(BINGET[memo[key][0]])
         elif t is dict or t is list or t is tuple:
             if not x and t is tuple:
-                add(EMPTY_TUPLE)
+                pieces.append(EMPTY_TUPLE)
                 continue
-            found = _encode(x, t, i, met, pieces, opened)
+            found = _encode(x, t, i, memo, pieces, opened, most)
             if found >= 0:
                 i = found
             elif opened:
@@ -265,23 +320,23 @@ def _encode(
             n = len(x)
             if n > 255:
                 break
-            add(SHORT_BINBYTES[n])
-            add(x)
-            add(MEMOIZE)
-            met[key] = i, x
+            pieces.append(SHORT_BINBYTES[n])
+            pieces.append(x)
+            pieces.append(MEMOIZE)
+            memo[key] = i, x
             i += 1
         else:
             break
     else:
         if ending is None:
-            if id(owner) in met:  # it contains itself
+            if id(owner) in memo:  # it contains itself
                 opened.append((owner, None, items))
                 return -1
             n = len(owner)
-            add(_TUPLES[n] if n <= 3 else _LONG_TUPLE)
-            met[id(owner)] = i, owner
+            pieces.append(_TUPLES[n] if n <= 3 else _LONG_TUPLE)
+            memo[id(owner)] = i, owner
             return i + 1
-        add(ending)
+        pieces.append(ending)
         return i
     items.__setstate__(items.__reduce__()[2] - 1)  # it is put back
     opened.append((owner, ending, items))

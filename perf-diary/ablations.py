@@ -249,7 +249,7 @@ def sure_of_room() -> tuple[Edit, ...]:
 @ablation(SMALL, both=())
 def small_at_once() -> tuple[Edit, ...]:
     """Without: a dump of a few objects begins and ends as a dump of many does, and the loop saves what is in it."""
-    return (("hooks", "new.takes_small = save is own_save and", "new.takes_small = False and"),)
+    return (("hooks", "new.small_rule = rule\n", "new.small_rule = None\n"),)
 
 
 @ablation(STRINGS, TUPLES, DEEP, SMALL)

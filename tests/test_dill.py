@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import os
@@ -16,13 +17,14 @@ from typing import Any
 
 import pytest
 from oracle import objects, samples, strategies
+from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, describe_error, explain, use
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
-from fastpickle import graft
+from fastpickle import graft, small
 from fastpickle._stdlib import CPickler
 
 dill = pytest.importorskip("dill", reason="dill is not installed")
@@ -522,10 +524,10 @@ _AMBIGUOUS = """
         main = sys.modules["__main__"].__dict__
         found = []
         for protocol in range(6):
-            for n in (10, 60, 3000):
+            for n in (0, 1, 10, 60, 3000):
                 like_main = {"array": 1, **{f"key {i}": i for i in range(len(main) - 1)}}
                 for before in ([], ["array"], [Custom()], [Custom(), "array"]):
-                    obj = [*before, [like_main, *(f"text {i}" for i in range(n))]]
+                    obj = [*before, [like_main, *(f"text {i}" for i in range(n))]] if n else like_main
                     expected = attempt(obj, protocol)
                     with fastpickle.patched():
                         found.append(attempt(obj, protocol) == expected == "ambiguous")
@@ -605,6 +607,114 @@ class TestNames:
                 expected = dill.dumps(obj, protocol)
                 with fastpickle.patched():
                     assert dill.dumps(obj, protocol) == expected
+
+
+#: The same of a few objects; whether they are written at once.
+FEW: dict[str, tuple[Callable[[], Any], bool]] = {
+    "a task": (lambda: {"task": "resize", "width": 640, "tags": ["a", "b"]}, True),
+    "dicts": (lambda: [{}, {"a": 1}, {"b": 2}], True),
+    "no dict": (lambda: ["a", ("b", 3)], True),
+    "a key": (lambda: {_NAME: "sys"}, False),
+    "a key below": (lambda: [1, {"a": 1, _NAME: _module.__name__}], False),
+    "a key that is no text": (lambda: {(_NAME,): 1}, False),
+    "a key whose value is none": (lambda: {_NAME: 1}, False),
+    "a text": (lambda: [_NAME], False),  # what is looked at is the bytes
+    "that of a module": (lambda: _OF_MODULE, False),
+    "that of a module below": (lambda: [_OF_MODULE, _OF_MODULE], False),
+    "a copy of it": (lambda: dict(_OF_MODULE), False),
+    "a function": (lambda: {"f": make_closure}, False),
+}
+
+
+class TestFew:
+    """Small plain data is written at once where dill's own functions would do nothing of their own."""
+
+    @pytest.fixture(autouse=True)
+    def importable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let dill find the module."""
+        monkeypatch.setitem(sys.modules, _module.__name__, _module)
+
+    @pytest.fixture
+    def tried(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+        """Record whether each dump that came so far was written at once."""
+        seen: list[bool] = []
+        at_once = small.at_once
+        monkeypatch.setattr(small, "at_once", lambda *args: seen.append(at_once(*args)) or seen[-1])
+        return seen
+
+    @pytest.mark.parametrize("name", FEW)
+    @pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
+    def test_dumps(self, name: str, tried: list[bool]) -> None:
+        """At once from protocol 4 on."""
+        make, is_small = FEW[name]
+        for protocol in range(6):
+            expected = dill.dumps(make(), protocol)
+            with fastpickle.patched():
+                assert dill.dumps(make(), protocol) == expected
+            assert tried == [is_small and protocol >= 4]
+            tried.clear()
+            assert backend.dumps(make(), protocol) == expected
+            for cls in (dill.Pickler, backend.Pickler):
+                file = io.BytesIO()
+                with fastpickle.patched():
+                    pickler = cls(file, protocol)
+                    pickler.dump(make())
+                    pickler.dump([make()])
+                stock = io.BytesIO()
+                pickler = dill.Pickler(stock, protocol)
+                pickler.dump(make())
+                pickler.dump([make()])
+                assert file.getvalue() == stock.getvalue()
+            tried.clear()
+
+    @pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
+    def test_forbidden(self, tried: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+        """A trace, a session, and functions that are registered for a builtin type."""
+        obj = {"a": 1, "b": [2, "c"]}
+
+        def check(is_small: bool, cls: Any = dill.Pickler, **attributes: Any) -> None:
+            found = []
+            for context in (contextlib.nullcontext, fastpickle.patched):
+                file = io.BytesIO()
+                pickler = cls(file, 4)
+                vars(pickler).update(attributes)
+                with context():
+                    pickler.dump(obj)
+                found.append(file.getvalue())
+            assert found[0] == found[1]
+            assert tried == [is_small]
+            tried.clear()
+
+        check(True)
+        check(False, _session=True, _first_pass=False)
+        dill.detect.trace(True)
+        try:
+            check(False)
+        finally:
+            dill.detect.trace(False)
+        check(True)
+        for t in (dict, list, str, int):
+            table = type(dill.Pickler.dispatch)(dill.Pickler.dispatch)
+            table[t] = lambda pickler, obj: pickler.write(b"N")
+            check(False, type("Pickler", (dill.Pickler,), {"dispatch": table, "__module__": "dill._dill"}))
+        check(True, type("Pickler", (dill.Pickler,), {"__module__": "dill._dill"}))
+        monkeypatch.setattr(dill._dill, "_main_module", types.ModuleType("main"))
+        vars(dill._dill._main_module).clear()
+        vars(dill._dill._main_module).update(obj)  # it has no __name__, and equals what is dumped
+        check(False)
+
+    @pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
+    def test_first_dump(self, tmp_path: Any) -> None:
+        """It is known from the first dump on what dill does, however small that is."""
+        code = """
+            import fastpickle; fastpickle.install()
+            from fastpickle import small
+            import dill
+            at_once = small.at_once
+            small.at_once = lambda *args: print(at_once(*args)) or True
+            dill.dumps({"a": 1})
+        """
+        assert run_main(code, tmp_path) == "True\n"
 
 
 class Custom:

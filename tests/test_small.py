@@ -18,6 +18,7 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check
 
 import fastpickle
 from fastpickle import hooks, small
+from fastpickle._stdlib import CPickler
 from fastpickle.parts import SHORTEST_RUN
 
 pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
@@ -186,6 +187,55 @@ def test_any_data(obj: Any, protocol: int) -> None:
         assert repr(found[0]) == repr(found[1])  # nan is not equal to itself
 
 
+FLAT: dict[str, tuple[Callable[[], Any], bool]] = {
+    "an item": (lambda: [1], True),
+    "as many items as may be": (lambda: [*range(24)], True),
+    "an item more": (lambda: [*range(25)], False),
+    "as many keys as may be": (lambda: dict.fromkeys(range(12)), True),
+    "a key more": (lambda: dict.fromkeys(range(13)), False),
+    "rows": (lambda: [{"a": 1, "b": 2}] * 2 + [{"a": 1}], True),
+    "many rows": (lambda: [{"a": i, "b": 2} for i in range(6)], False),
+    "containers in a dict": (lambda: {"a": [1, 2], "b": {"c": 3}, "d": (), "e": (1.5,)}, True),
+    "many in a dict": (lambda: {"a": [1, 2], "b": [*range(20)]}, False),
+    "two levels below": (lambda: [1, [[2]]], False),
+    "two levels below, at the end": (lambda: [1, [2, [3]]], True),
+    "an instance": (lambda: [1, objects.Plain(a=1)], False),
+    "an instance below": (lambda: [1, [2, objects.Plain(a=1)]], False),
+    "an instance as a key": (lambda: {objects.Hashed(1): 2}, False),
+    "a set": (lambda: [{1}], False),
+    "a long text below": (lambda: ["a", ["b", "x" * 256]], False),
+    "texts in containers in containers": (lambda: [1, [2, [*map(str, range(23)), []]]], False),
+    "a surrogate": (lambda: ["a", "\ud800"], False),
+    "a tuple in itself": (lambda: _cyclic("tuple"), False),
+    "a dict in itself": (lambda: _cyclic("dict"), True),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
+@pytest.mark.parametrize("name", FLAT)
+def test_what_c_is_left(name: str, tried: list[bool]) -> None:
+    """C is asked about what it writes sooner, and then about all of it: nothing is left in the memo."""
+    make, is_small = FLAT[name]
+    for protocol in ALL:
+        fastpickle.Pickler(io.BytesIO(), protocol).dump(make())
+        assert tried == [is_small and protocol >= 4]
+        tried.clear()
+    same(make)
+
+
+@pytest.mark.parametrize("n", range(28))
+def test_how_many(n: int) -> None:
+    """Around the number of items that C is left, a level below too."""
+    for make in (
+        lambda: [f"text {i}" for i in range(n)],
+        lambda: (*map(str, range(n)),),
+        lambda: {f"key {i}": [f"key {i - 1}"] for i in range(n)},
+        lambda: [[str(i)] for i in range(n)],
+        lambda: [1, {str(i): i for i in range(n)}],
+    ):
+        same(make)
+
+
 def _data() -> Any:
     return ["text", 255, 1.5, None, True, b"b", {"a": (1, "text")}, [1], [], ()]
 
@@ -194,7 +244,7 @@ def _data() -> Any:
 @pytest.mark.parametrize("hook", hooked.SUBCLASSES)
 def test_subclass(hook: str, make: Callable[[], Any]) -> None:
     """Whatever a subclass overrides is asked as by stock."""
-    for ours in (OURS, INSTALLED):
+    for ours in (OURS, WITH_GRAFTS, INSTALLED):
 
         def steps(run: Run) -> None:
             pickler = hooked.SUBCLASSES[hook](run.implementation.base, run)(run.file, run.protocol)
@@ -219,7 +269,7 @@ def test_instance(hook: str, make: Callable[[], Any]) -> None:
         hooked.ON_INSTANCE[hook](run, run.pickler)
         run.pickler.dump(make())
 
-    for ours in (OURS, INSTALLED):
+    for ours in (OURS, WITH_GRAFTS, INSTALLED):
         check(ORACLE, ours, steps)
         check(ORACLE, ours, later)
 
@@ -358,7 +408,8 @@ def test_failed_writes(make: Callable[[], Any], size: int) -> None:
 
     if not pathlib.Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")
-    check(ORACLE, OURS, steps, protocols=(4, 5))
+    for ours in (OURS, WITH_GRAFTS):
+        check(ORACLE, ours, steps, protocols=(4, 5))
 
 
 def test_errors_where_the_loop_goes_on() -> None:
@@ -379,7 +430,8 @@ def test_errors_where_the_loop_goes_on() -> None:
                 run.calls.append((type(exc).__name__, str(exc), *getattr(exc, "__notes__", ())))
             run.pickler.dump(make(1))
 
-        check(ORACLE, OURS, steps)
+        for ours in (OURS, WITH_GRAFTS):
+            check(ORACLE, ours, steps)
 
 
 def test_hooks_set_where_the_loop_goes_on() -> None:
