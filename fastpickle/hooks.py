@@ -94,6 +94,7 @@ __all__ = [
     "savers",
     "settled",
     "watched",
+    "writers",
 ]
 
 #: Appends to the current frame, or to the file where there are no frames.
@@ -193,6 +194,10 @@ known_entries: Final[dict[tuple[type, Any], Saver]] = {}
 #: The classes of dispatch tables whose get() gives the entries of `_TYPES` as indexing does.
 known_tables: Final[set[type]] = {dict}
 
+
+#: By the id of a class's `dump` that calls ours, what writes the whole dump of one of its picklers, if it can be told
+#: that it is dropped then, memo and all: is_written(pickler, obj), called by our `dump`.
+writers: Final[dict[int, Callable[[Any, Any], bool]]] = {}
 
 #: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.
 graft_rules: Final[dict[tuple[type, Any], GraftRule]] = {}

@@ -87,6 +87,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         t = type(obj)
         if id(t) not in hooks.ATOM_IDS:
             may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
+            if may_graft:
+                try:
+                    write = hooks.writers.get(id(type(self).dump))
+                except Exception:  # it is a descriptor that raises
+                    write = None
+                if write is not None and write(self, obj):
+                    return
             if small.at_once(self, obj, t, may_graft) or (may_graft and graft.at_once(self, obj)):
                 return
         if self.proto >= 2:

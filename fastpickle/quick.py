@@ -2,6 +2,7 @@
 
     Quick(Pickler).dumps(obj) --(nothing of the class was changed)--> C --(as in `graft`)--> its bytes
                                                                         +-- not plain, or a hook --> None
+    Quick(Pickler).write(pickler, obj)   the same where a library makes a pickler, for one dump, that nobody else has
 
 Not for: anything that has an instance with hooks of its own.
 """
@@ -10,11 +11,13 @@ from __future__ import annotations
 
 import io
 from operator import attrgetter
+from types import BuiltinMethodType
 from typing import Any
 
 from . import graft, hooks
 from ._stdlib import BATCHSIZE
 from .cpickler import LARGE_TABLE, ManyInstances, take_own
+from .splicing import write_whole
 
 __all__ = ["Quick"]
 
@@ -58,6 +61,37 @@ class Quick:
             vars(pickler)["_fastpickle_is_refused"] = True
         pickler.dump(obj)
         return file.getvalue()
+
+    def write(self, pickler: Any, obj: Any) -> bool:
+        """Write what a pickler would, to its file in memory, and leave the pickler as it is.
+
+        Args:
+            pickler: an instance of the class that has just been made, and that nobody will look at any more.
+            obj: the object.
+
+        Returns:
+            Whether it is written; if not, nothing is.
+        """
+        framer = pickler.framer
+        write = framer.file_write
+        protocol = pickler.proto
+        if (
+            type(write) is not BuiltinMethodType
+            or type(write.__self__) is not io.BytesIO
+            or write.__name__ != "write"
+            or (protocol < 3 and not pickler.fix_imports)
+            or graft.is_for_batches(obj, type(obj))
+        ):
+            return False
+        try:
+            pickled = self._by_c(obj, protocol)
+        except Exception:  # the recursion limit: Python will find it, or manage
+            return False
+        if pickled:
+            return write_whole(framer, [pickled])
+        if pickled is not None:
+            vars(pickler)["_fastpickle_is_refused"] = True
+        return False
 
     def _by_c(self, obj: Any, protocol: int) -> bytes | None:
         """Return what C writes; None if it may not be asked, b"" if it gave up, and need not be asked again."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import codecs
 import io
 import logging
+import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -217,6 +218,17 @@ def dumps(
     return file.getvalue()
 
 
+def _write_at_once(pickler: Any, obj: Any) -> bool:
+    """Write a dump of `dill.dumps`, whose pickler nobody else has: it is made, used and dropped by one line there."""
+    frame: Any = sys._getframe(2)  # of the `dump` of dill's class
+    if frame.f_code is not _DillPickler.dump.__code__ or type(pickler) is not _DillPickler:
+        return False
+    frame = frame.f_back
+    return frame is not None and frame.f_code is _DUMP_CODE and _quick_installed.write(pickler, obj)
+
+
+_DUMP_CODE = _dill.dump.__code__
+
 _is_known = dill.__version__ in KNOWN_VERSIONS
 if _is_known:
     hooks.known_tables.add(_dill.MetaCatchingDict)
@@ -234,4 +246,7 @@ if _is_known:
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
 _are_dills = all(getattr(f, "__globals__", None) is vars(_dill) for f in (Pickler.dump, Pickler.__init__))
+_quick_installed = Quick(_DillPickler)
+if _is_known and _are_dills and CPickler is not None:
+    hooks.writers[id(_DillPickler.dump)] = _write_at_once
 _quick = Quick(Pickler) if _is_known and _are_dills and CPickler is not None else None
