@@ -96,11 +96,10 @@ class Quick:
     def _by_c(self, obj: Any, protocol: int) -> bytes | None:
         """Return what C writes; None if it may not be asked, b"" if it gave up, and need not be asked again."""
         cls = self._cls
-        seen = _attributes(cls), hooks.entries_of(cls.dispatch)
-        if seen != self._seen:
+        if self._seen != (_attributes(cls), hooks.entries_of(cls.dispatch)):
             is_as_made = _makes(cls) == self._makes
             self._plans = [hooks.plan(pickler) if is_as_made else hooks.PLAIN for pickler in self._stand_ins]
-            self._seen = seen
+            self._seen = _attributes(cls), hooks.entries_of(cls.dispatch)
         plan = self._plans[protocol]
         rule = plan.graft_rule
         if (
@@ -130,10 +129,10 @@ class Quick:
         pieces = grafter.pieces
         pickled: bytes | None = pieces[0]
         if (
-            rule is not hooks.STOCK_RULE
-            or len(pieces) > 1
+            len(pieces) > 1
             or len(pieces[0]) >= BATCHSIZE  # enough for two batches
             or not protocol
+            or (rule is not hooks.STOCK_RULE and not rule.is_free(pickler, obj, pieces[0], protocol))
         ):
             pickled = graft.finished(pickler, plan, grafter, obj)
             if grafter.__sizeof__() > LARGE_TABLE:
@@ -142,7 +141,7 @@ class Quick:
         pieces.clear()
         if grafter.asked:
             grafter.asked = 0
-        grafter.known.clear()
+            grafter.known.clear()
         grafter.clear_memo()
         idle.append(grafter)
         return pickled or b""

@@ -52,7 +52,7 @@ def write_whole(framer: Any, pieces: list[Any]) -> bool:
     file = framer.file_write.__self__
     try:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if type(file) is BytesIO and not file.tell() and not file.getvalue():
+        if len(data) > _FEW_BYTES and type(file) is BytesIO and not file.tell() and not file.getvalue():
             BytesIO.__init__(file, data)  # an empty one: it takes bytes without a copy, and gives them back
             file.seek(len(data))
         else:
@@ -60,6 +60,10 @@ def write_whole(framer: Any, pieces: list[Any]) -> bool:
     except Exception:  # it is closed, or there is a memoryview of it
         return False
     return True
+
+
+#: Up to so many are copied sooner.
+_FEW_BYTES: Final = 1024
 
 
 def write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> bool:
