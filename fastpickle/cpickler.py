@@ -172,7 +172,8 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         elif obj is _prefix:
             return NotImplemented
         elif t is FunctionType or t is BuiltinFunctionType or key in METACLASS_IDS:
-            if is_by_name(self.pickler, obj, t):
+            plan = self.plan
+            if id(obj) not in plan.graft_rule.unwanted[plan.proto] and is_by_name(self.pickler, obj, t):
                 return NotImplemented
         elif id(type(t)) in METACLASS_IDS:
             hiding = _hiding(self.pickler, self.plan, t)

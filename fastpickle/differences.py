@@ -55,7 +55,7 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
     if proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, grafter.pieces)):
         return False
     n = grafter.held.written
-    if n < _SOON_READ and of_items is None and grafter.table is None and _is_soon_ours(pickler, plan, grafter, obj):
+    if of_items is None and grafter.table is None and _is_soon_ours(pickler, plan, grafter, obj, n):
         return True
     written = _Written(pickler, plan, grafter, obj, of_items)
     return (
@@ -65,45 +65,88 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
     )
 
 
-def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any) -> bool:
-    """Tell whether so few bytes are ours, or are now, as far as that is found out sooner than by a `_Written`."""
+def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int) -> bool:
+    """Tell whether what C wrote is ours, or is now, as far as that is found out sooner than by a `_Written`.
+
+    That is so if it is little, or if the containers in it are few.
+    """
     pieces = grafter.pieces
     proto = plan.proto
     is_spliced = grafter.is_spliced
-    if len(pieces) != (3 if is_spliced and proto >= 4 else 1):
-        return False
     piece = pieces[-1]
-    n = len(piece)
     rule = plan.graft_rule
+    t = type(obj)
+    is_little = n < _SOON_READ and len(pieces) == (3 if is_spliced and proto >= 4 else 1)
+    others: list[Any] | None = None  # than `obj`: containers, if they are found sooner than what is in the bytes
+    if n >= BATCHSIZE and not pickler.memo and _is_small(grafter, n):
+        others = [
+            x
+            for x in memoized(grafter)
+            if (type(x) is dict or type(x) is list or type(x) is set) and x and x is not obj
+        ]
+    elif not is_little:
+        return False
     if rule is not STOCK_RULE:
-        for text in rule.texts_of_builtins[proto]:
-            if text in piece:
-                return False
-        if type(obj) is dict or _DICTS[proto] in piece:
-            if pickler.memo:
-                return False  # the names may be in that
-            is_only_dict = type(obj) is dict and piece.count(_DICTS[proto]) == 1
-            if is_only_dict and _has_key((obj,), rule.names):
-                return False
-            for text in () if is_only_dict else rule.texts_of_names[proto]:
-                if text in piece:
-                    return False
-            if rule.lengths is not None:
-                lengths = rule.lengths(pickler)
-                if n >= _LEAST * min(lengths):
-                    dicts = [obj] if is_only_dict else [x for x in memoized(grafter) if type(x) is dict]
-                    if not {*lengths}.isdisjoint(map(len, dicts)):
-                        return False
+        text = _DICTS[proto]
+        dicts: list[Any] | None = None
+        if others is not None:
+            dicts = [x for x in others if type(x) is dict]
+        elif t is dict and not has_text(piece, text, piece.index(text) + 1):
+            dicts = []
+        if dicts is not None and t is dict:
+            dicts.append(obj)
+        if (dicts or (dicts is None and has_text(piece, text))) and _may_be_unwanted(pickler, plan, grafter, dicts, n):
+            return False
     if n < BATCHSIZE or not proto or not awkward_batches:
         return True
-    doubtful = find_doubtful(piece)
-    if doubtful:
+    is_long_inside = others is None or max(map(len, others), default=0) >= BATCHSIZE
+    own = _NO_BATCHES
+    if (t is list or t is dict or t is set) and len(obj) >= BATCHSIZE:
         own = _batches(obj, proto)
+    if own.end is None and not is_long_inside:
+        return True
+    if not is_little:
+        return False
+    behind = 2 if is_spliced else 1  # BUILD, STOP
+    if own.end is not None and own.end[1] == 0 and not is_long_inside:  # there is nothing in it
+        mark = len(piece) - behind - 2
+    else:
+        doubtful = find_doubtful(piece)
         if len(doubtful) > own.marks:
             return False
-        if own.end is not None:
-            pieces[-1] = mend_last(piece, doubtful[-1], own.end, 2 if is_spliced else 1, proto >= 4)
+        if own.end is None:
+            return True
+        mark = doubtful[-1] if doubtful else 0
+    if piece[mark] != MARK[0] or piece[mark - 1] != own.end[0]:  # another thread has changed its length
+        return False
+    pieces[-1] = mend_last(piece, mark, own.end, behind, proto >= 4)
     return True
+
+
+def _may_be_unwanted(pickler: Any, plan: Plan, grafter: Any, dicts: list[Any] | None, n: int) -> bool:
+    """Tell whether there may be a dict with a name that only Python can write, or one that dill compares.
+
+    Args:
+        pickler, plan: whose.
+        grafter: the C pickler that wrote `n` bytes.
+        dicts: all there are in them, or more; None if that is not known, then they are one piece.
+        n: how many.
+    """
+    rule = plan.graft_rule
+    if dicts is not None:
+        if _has_key(dicts, rule.names):
+            return True
+    else:
+        if pickler.memo:
+            return True  # the names may be in that
+        for text in rule.texts_of_names[plan.proto]:
+            if has_text(grafter.pieces[-1], text):
+                return True
+    if rule.lengths is None or n < _LEAST * min(lengths := rule.lengths(pickler)):
+        return False
+    if dicts is None:
+        dicts = [x for x in memoized(grafter) if type(x) is dict]
+    return not {*lengths}.isdisjoint(map(len, dicts))
 
 
 class _Written:
@@ -159,11 +202,14 @@ class _Written:
         if self._is_flat:  # so is what is written of it in other chunks
             return type(self.obj) is dict and _has_key((self.obj,), rule.names)
         has_names = _has_key((self.obj,), rule.names) if self._is_only_dict else self._may_have_names()
-        if not (has_names or self._is_memo_small or self._has(rule.texts_of_builtins[proto])):
-            return False
+        if has_names and _has_key(self._memoized(_DICT), rule.names):
+            return True
         unwanted = rule.unwanted[proto]
-        return (has_names and _has_key(self._memoized(_DICT), rule.names)) or (
-            not unwanted.isdisjoint(map(id, self._objs)) and any(id(x) in unwanted for x in self._memoized(None))
+        return (
+            self.grafter.table is not None  # the other kind is asked, and gives up
+            and (self._is_memo_small or self._has(rule.texts_of_builtins[proto]))
+            and not unwanted.isdisjoint(map(id, self._objs))
+            and any(id(x) in unwanted for x in self._memoized(None))
         )
 
     def _may_have_names(self) -> bool:
@@ -280,22 +326,27 @@ class _Written:
 
     @cached_property
     def _entries(self) -> Any:
-        """About how many entries the memo has; the table has 16 bytes for each, and is half full."""
-        return (self.grafter.__sizeof__() - _SIZE) // 32
+        """About how many entries the memo has."""
+        return _entries(self.grafter)
 
     @cached_property
     def _is_memo_small(self) -> bool:
         """Tell whether the memo is looked at sooner than the bytes: an entry takes up to 100 ns."""
-        return self.n >= BATCHSIZE and bool(self._entries * 256 < self.n)
+        return self.n >= BATCHSIZE and _is_small(self.grafter, self.n)
 
     @cached_property
     def _is_only_dict(self) -> bool:
         """Tell whether C was given a dict, and has written no other one."""
-        return (
-            type(self.obj) is dict
-            and self.of_items is None
-            and sum(piece.count(_DICTS[self.plan.proto]) for piece in self.pieces) == 1
-        )
+        if type(self.obj) is not dict or self.of_items is not None:
+            return False
+        text = _DICTS[self.plan.proto]
+        start = 0
+        for piece in self.pieces:
+            if not start:
+                start = piece.find(text) + 1
+            if has_text(piece, text, start):
+                return False
+        return True
 
     @cached_property
     def _has_dict(self) -> bool:
@@ -339,6 +390,16 @@ class _Written:
         return {*map(id, own.values()), id(own), *self.pickler.memo}
 
 
+def _entries(grafter: Any) -> int:
+    """Return about how many entries the memo has; the table has 16 bytes for each, and is half full."""
+    return (grafter.__sizeof__() - _SIZE) // 32  # type: ignore[no-any-return]
+
+
+def _is_small(grafter: Any, n: int) -> bool:
+    """Tell whether the memo is looked at sooner than `n` bytes: an entry takes up to 100 ns."""
+    return _entries(grafter) * 256 < n
+
+
 def _has_key(dicts: Iterable[dict[Any, Any]], names: Iterable[Any]) -> bool:
     """Tell whether one of some names is a key; nobody's `__hash__` is asked, and may not be by another way."""
     return any(type(name) is not str or name in x for x in dicts for name in names)
@@ -377,6 +438,9 @@ class _Batches(NamedTuple):
         return self.long + (self.end is not None)
 
 
+_NO_BATCHES: Final = _Batches(0)
+
+
 def _batches(obj: Any, proto: int, of_items: int | None = None) -> _Batches:
     """Return the batches of an exact list, dict or set; none for other objects.
 
@@ -385,7 +449,7 @@ def _batches(obj: Any, proto: int, of_items: int | None = None) -> _Batches:
     """
     t = type(obj)
     if not (t is list or t is dict or (t is set and proto >= 4)):
-        return _Batches(0)
+        return _NO_BATCHES
     n = len(obj) if of_items is None else of_items
     remainder = n % BATCHSIZE
     end = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import logging
@@ -540,6 +541,32 @@ _AMBIGUOUS = """
 def test_main_that_is_compared(tmp_path: Any) -> None:
     """A dict as long as that of __main__, with a key of a global whose __eq__ raises, anywhere in what is pickled."""
     assert int(run_main(_AMBIGUOUS, tmp_path)) == 0
+
+
+#: What some protocols have no opcode for, so that dill saves the type or function that makes it; codecs.encode is one.
+UNWANTED: dict[str, Callable[[], Any]] = {
+    "bytes": lambda: [b"text", b"", "bytes"],
+    "bytearray": lambda: [bytearray(b"text"), bytearray()],
+    "set": lambda: [{1}, {2}, set()],
+    "frozenset": lambda: [frozenset({1}), frozenset()],
+    "encode": lambda: [codecs.encode],
+    "the types": lambda: [set, frozenset, bytes, bytearray],
+    "their names": lambda: ["bytearray", "set", "builtins", "_codecs encode"],
+    "many instances": lambda: [*(complex(i) for i in range(50)), bytearray(b"text"), {1}, b"x"],
+}
+
+
+@pytest.mark.parametrize("many", [0, 2_000, 30_000])
+@pytest.mark.parametrize("name", UNWANTED)
+def test_builtins(name: str, many: int) -> None:
+    """Whatever C finds by itself to reduce a bytes, a bytearray or a set, dill saves it in its own way."""
+    obj = [*range(many), UNWANTED[name](), codecs.encode, UNWANTED[name]()]
+    for protocol in range(6):
+        for what in (obj, obj[:-2], {"a": obj, "b": {"c": obj[:-1]}}):
+            expected = dill.dumps(what, protocol)
+            assert backend.dumps(what, protocol) == expected
+            with fastpickle.patched():
+                assert dill.dumps(what, protocol) == expected
 
 
 _NAME = "__name__"

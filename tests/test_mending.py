@@ -17,7 +17,7 @@ import pytest
 from oracle.compare import stock_dumps
 
 import fastpickle
-from fastpickle import _stdlib, differences, graft, mending
+from fastpickle import _stdlib, differences, graft, mending, reading
 from fastpickle._stdlib import awkward_batches
 
 pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
@@ -315,3 +315,38 @@ def test_columns(last: Any, mended: list[bool]) -> None:
     check(tables, 1, 2, 3, 4, 5)
     looking = [[0x65286E65, 0x2865, *range(999)], [0x286525, *range(1000, 0, -1)], [2.5] * 1001, {*range(1000)}]
     check([looking, "e(K\x01e", b"e(K\x01e", looking], 1, 2, 3, 4, 5)
+
+
+#: Of what pickles are made in which a text or a MARK is sought: rare bytes, frequent ones, and those of ends.
+ALPHABETS = (bytes(range(256)), b"(eu\x90K\x01\x94", b"(e", b"_name", b"}\x94abc_", b"(abcdefghijklmnopqrstuvwxyz\x90")
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_reading(alphabet: bytes) -> None:
+    """A text is found if it is there, from any place on, and MARKs where the regular expression alone finds them."""
+    rng = random.Random(1)
+    for n in (0, 1, 2, 5, 50, 700, 1500, 6_000, 40_000, 70_000) * 3:
+        piece = bytes(rng.choices(alphabet, k=n)) + bytes(rng.choices(range(256), k=rng.choice((0, 3_000, 30_000))))
+        start = rng.choice((0, 1, rng.randrange(len(piece) + 1)))
+        end = rng.choice((len(piece), rng.randrange(len(piece) + 1)))
+        marks = (match.start() for match in reading._doubtful.finditer(piece, start, end))
+        expected = [*itertools.islice(marks, reading.most_doubtful(piece))]
+        assert reading.find_doubtful(piece, start, end) == expected
+        for length in (1, 2, 5, 9, 12):
+            place = rng.randrange(len(piece) + 1)
+            for text in (piece[place : place + length] or b"x", bytes(rng.choices(alphabet, k=length))):
+                assert reading.has_text(piece, text) == (text in piece)
+                assert reading.has_text(piece, text, start) == (text in piece[start:])
+
+
+@pytest.mark.parametrize("n", [999, 1000, 1001, 1002, 2000, 2001, 30_000, 30_001])
+@pytest.mark.parametrize(
+    "item", [None, 7, 10_357, "u(u", b"e(e", (), [1], {2: 3}, [None] * 1000, dict.fromkeys(range(1000))]
+)
+def test_few_containers(item: Any, n: int) -> None:
+    """A long container with few others in it, which C's memo tells sooner than its bytes."""
+    for obj in (
+        [*range(n - 1), item], [item] * n, {**dict.fromkeys(range(n - 1)), "last": item}, {"first": item},
+        {"first": item, **dict.fromkeys(range(n - 1))}, [[*range(n)], item], {*range(n)},
+    ):  # fmt: skip
+        check(obj, 1, 4, 5)
