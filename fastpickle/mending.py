@@ -111,7 +111,7 @@ def mend_last(piece: Any, mark: int, end: tuple[int, int], behind: int, framed: 
         framed: whether there are frames, from protocol 4 on.
     """
     into = _INTO[end[0]][end[1]] or b""
-    view = memoryview(piece)
+    view = memoryview(piece) if len(piece) > _NEAR * 4 else piece  # a few bytes are copied sooner
     close = len(piece) - 1 - behind
     start = 2 if piece[0] == PROTO[0] else 0
     text = 0

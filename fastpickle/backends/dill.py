@@ -79,10 +79,9 @@ def _is_quiet(pickler: Any) -> bool:
 
 def _may_graft(pickler: Any) -> bool:
     """Tell whether dicts that have no '__name__' are saved as stock saves them."""
-    for main in _mains(pickler):
-        if "__name__" not in main.__dict__:
-            return False
-    return _is_quiet(pickler)
+    main = _dill._main_module
+    its_own = getattr(pickler, "_main", main)
+    return "__name__" in main.__dict__ and (its_own is main or "__name__" in its_own.__dict__) and _is_quiet(pickler)
 
 
 def _mains(pickler: Any) -> tuple[Any, ...]:
