@@ -417,20 +417,21 @@ def _is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
 
 def is_tiny(obj: Any, t: type) -> bool:
     """Tell whether an object is an exact container of so few atoms that neither C nor a plan would gain anything."""
-    return (_is_exact(t) or t is bytearray) and len(obj) <= _TINY and _are_all(hooks.ATOM_IDS, obj, t)
+    return (
+        (_is_exact(t) or t is bytearray)
+        and len(obj) <= _TINY
+        and hooks.ATOM_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+    )
 
 
 def may_be_plain(obj: Any, t: type) -> bool:
     """Tell whether an object is an exact container, and is long, or has nothing but plain data in it at the top."""
-    return _is_exact(t) and (len(obj) >= FEWEST or _are_all(_PLAIN_IDS, obj, t))
+    return (t is dict or t is list or t is tuple or t is set or t is frozenset) and (
+        len(obj) >= FEWEST or _PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+    )
 
 
 _PLAIN_IDS: Final = hooks.ATOM_IDS.union(map(id, (list, dict, tuple, set, frozenset, bytearray)))
-
-
-def _are_all(ids: frozenset[int], obj: Any, t: type) -> bool:
-    """Tell whether all items or values of an exact container are of some types."""
-    return ids.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
 
 
 def is_for_batches(obj: Any, t: type) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from . import graft, hooks
 from ._stdlib import BATCHSIZE
 from .cpickler import LARGE_TABLE, ManyInstances, take_own
-from .splicing import write_whole
+from .splicing import FEW_BYTES, write_whole
 
 __all__ = ["Quick"]
 
@@ -40,7 +40,8 @@ class Quick:
         self._cls = cls
         self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
         self._makes = _makes(cls)
-        self._seen: Any = None
+        self._attributes: Any = None
+        self._entries: Any = None
         self._plans: list[hooks.Plan] = []
         self._idle: list[list[Any]] = [[] for proto in range(6)]
 
@@ -85,10 +86,13 @@ class Quick:
             return False
         try:
             pickled = self._by_c(obj, protocol)
-        except Exception:  # the recursion limit: Python will find it, or manage
+            if pickled:
+                if len(pickled) > FEW_BYTES:
+                    return write_whole(framer, [pickled])
+                write(pickled)
+                return True
+        except Exception:  # the recursion limit, or the file: Python will find it, too
             return False
-        if pickled:
-            return write_whole(framer, [pickled])
         if pickled is not None:
             vars(pickler)["_fastpickle_is_refused"] = True
         return False
@@ -96,10 +100,13 @@ class Quick:
     def _by_c(self, obj: Any, protocol: int) -> bytes | None:
         """Return what C writes; None if it may not be asked, b"" if it gave up, and need not be asked again."""
         cls = self._cls
-        if self._seen != (_attributes(cls), hooks.entries_of(cls.dispatch)):
+        attributes = _attributes(cls)
+        entries = hooks.entries_of(cls.dispatch)
+        if attributes != self._attributes or entries != self._entries:
             is_as_made = _makes(cls) == self._makes
             self._plans = [hooks.plan(pickler) if is_as_made else hooks.PLAIN for pickler in self._stand_ins]
-            self._seen = _attributes(cls), hooks.entries_of(cls.dispatch)
+            self._entries = entries
+            self._attributes = attributes  # last: another thread may ask
         plan = self._plans[protocol]
         rule = plan.graft_rule
         if (

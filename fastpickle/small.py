@@ -185,7 +185,7 @@ def _are_few(obj: Any, t: type) -> bool:
 def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, tuple[int, Any]]) -> bool:
     """Tell whether there may be a dict in what is encoded that is not for us, by a library's rule (`differences`)."""
     for text in rule.texts_of_names[pickler.proto]:
-        if text in data:
+        if data.find(text) >= 0:
             return True
     if rule.lengths is None:
         return False

@@ -18,7 +18,7 @@ from typing import Any, Final
 from .cpickler import LARGE, prefixes
 from .hooks import Plan
 
-__all__ = ["content", "padding", "restore", "write", "write_pieces", "write_whole"]
+__all__ = ["FEW_BYTES", "content", "padding", "restore", "write", "write_pieces", "write_whole"]
 
 
 def padding(framer: Any, plan: Plan) -> tuple[Any, ...] | None:
@@ -52,7 +52,7 @@ def write_whole(framer: Any, pieces: list[Any]) -> bool:
     file = framer.file_write.__self__
     try:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if len(data) > _FEW_BYTES and type(file) is BytesIO and not file.tell() and not file.getvalue():
+        if len(data) > FEW_BYTES and type(file) is BytesIO and not file.tell() and not file.getvalue():
             BytesIO.__init__(file, data)  # an empty one: it takes bytes without a copy, and gives them back
             file.seek(len(data))
         else:
@@ -63,7 +63,7 @@ def write_whole(framer: Any, pieces: list[Any]) -> bool:
 
 
 #: Up to so many are copied sooner.
-_FEW_BYTES: Final = 1024
+FEW_BYTES: Final = 1024
 
 
 def write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> bool:

@@ -162,6 +162,14 @@ def _numpy_objects() -> Any:
 SETTINGS = ({}, {"byref": True}, {"recurse": True}, {"byref": True, "recurse": True}, {"fmode": dill.CONTENTS_FMODE})
 
 
+def by_pickler(obj: Any, protocol: int) -> bytes:
+    """Pickle by a pickler that is not made by dill.dumps, which may do without one (TestDropped)."""
+    file = io.BytesIO()
+    pickler = dill.Pickler(file, protocol)
+    pickler.dump(obj)
+    return file.getvalue()
+
+
 def outcome(dumps: Callable[..., bytes], *args: Any, **kwargs: Any) -> object:
     """Return the bytes, or describe the exception."""
     try:
@@ -608,8 +616,8 @@ class TestNames:
             assert backend.dumps(obj, protocol) == expected
             offers.clear()
             with fastpickle.patched():
-                assert dill.dumps(obj, protocol) == expected
-            assert offers == [is_for_c]
+                assert by_pickler(obj, protocol) == dill.dumps(obj, protocol) == expected
+            assert offers[0] is is_for_c
 
     @pytest.mark.parametrize("name", NAMED)
     def test_behind_a_function(self, name: str) -> None:
@@ -677,9 +685,9 @@ class TestFew:
         for protocol in range(6):
             expected = dill.dumps(make(), protocol)
             with fastpickle.patched():
+                assert by_pickler(make(), protocol) == expected
+                assert tried == [is_small and protocol >= 4]
                 assert dill.dumps(make(), protocol) == expected
-            assert tried == [is_small and protocol >= 4]
-            tried.clear()
             assert backend.dumps(make(), protocol) == expected
             for cls in (dill.Pickler, backend.Pickler):
                 file = io.BytesIO()
@@ -742,6 +750,188 @@ class TestFew:
             dill.dumps({"a": 1})
         """
         assert run_main(code, tmp_path) == "True\n"
+
+
+@pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
+class TestDropped:
+    """`dill.dumps` drops the pickler that it makes, so that need not be filled; where it may be seen it is."""
+
+    DATA: Any = (
+        {"a": [1, "text"], "b": (2, None, 1.5)},
+        [f"text {i}" for i in range(2000)],
+        [[i] for i in range(1001)],
+    )
+
+    @pytest.fixture
+    def written(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+        """Record whether the dumps that came so far were written without their pickler."""
+        found: list[bool] = []
+        write = backend._quick_installed.write
+        monkeypatch.setattr(backend._quick_installed, "write", lambda *args: found.append(write(*args)) or found[-1])
+        with fastpickle.patched():
+            dill.dumps([1, 2, 3, 4])  # the class is met
+        found.clear()
+        return found
+
+    def outcomes(self, do: Callable[[Any], Any]) -> list[Any]:
+        """Return what comes of some objects by stock; it is the same installed."""
+        stock = [outcome(do, obj) for obj in self.DATA]
+        with fastpickle.patched():
+            assert [outcome(do, obj) for obj in self.DATA] == stock
+        return stock
+
+    def test_dumps(self, written: list[bool]) -> None:
+        """All protocols, and what is passed on to the pickler; not what C cannot write."""
+        for protocol in range(6):
+            for kwds in ({}, {"byref": True}, {"recurse": True}, {"fix_imports": False}):
+                self.outcomes(lambda obj, p=protocol, k=kwds: dill.dumps(obj, p, **k))
+                is_for_c = protocol >= 3 or "fix_imports" not in kwds
+                assert written == [is_for_c] * len(self.DATA)
+                written.clear()
+                for obj in (map, [b"bytes", OSError, (range(3), {1})], [Custom()], ["a", make_closure(2)]):
+                    expected = outcome(dill.dumps, obj, protocol, **kwds)
+                    with fastpickle.patched():
+                        assert outcome(dill.dumps, obj, protocol, **kwds) == expected
+                written.clear()
+        self.outcomes(lambda obj: dill.dumps(obj, 5, buffer_callback=print))
+        assert all(written)
+
+    def test_files(self, written: list[bool], tmp_path: Any) -> None:
+        """In memory, wherever in it; not with a `write` of its own, and not to what can fail in the middle."""
+
+        def in_memory(obj: Any) -> Any:
+            file = io.BytesIO(b"0123456789" * 3)
+            file.seek(5)
+            dill.dump(obj, file)
+            return file.getvalue(), file.tell()
+
+        self.outcomes(in_memory)
+        assert written == [True] * 3
+        written.clear()
+
+        class OfItsOwn(io.BytesIO):
+            pass
+
+        def elsewhere(obj: Any) -> Any:
+            found = []
+            other = OfItsOwn()
+            dill.dump(obj, other)
+            seen: list[bytes] = []
+            redirected: Any = io.BytesIO()
+            redirected.write = lambda data: seen.append(bytes(data))
+            dill.dump(obj, redirected)
+            aside: Any = io.BytesIO()
+            aside.write = other.write
+            dill.dump(obj, aside)
+            lines: Any = io.BytesIO()
+            lines.write = lines.writelines
+            found.append(outcome(dill.dump, obj, lines))
+            with open(tmp_path / "file", "wb") as file:
+                dill.dump(obj, file)
+            return other.getvalue(), redirected.getvalue(), b"".join(seen), found, (tmp_path / "file").read_bytes()
+
+        self.outcomes(elsewhere)
+        assert not any(written)
+
+    def test_files_that_fail(self) -> None:
+        """The errors are stock's, and so is what is written by then."""
+
+        def dump(obj: Any) -> Any:
+            closed, exported = io.BytesIO(), io.BytesIO()
+            closed.close()
+            with exported.getbuffer():
+                return [outcome(dill.dump, obj, closed), outcome(dill.dump, obj, exported), exported.getvalue()]
+
+        self.outcomes(dump)
+
+    def test_picklers_that_are_kept(self, written: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+        """By whoever calls dump(), by a subclass, by what stands for dill's class, by an `__init__`."""
+        kept: list[Any] = []
+
+        class Keeping(dill.Pickler):  # type: ignore[misc,name-defined]  # dill has no types
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **kwargs)
+                kept.append(self)
+
+        def memo_of(pickler: Any) -> Any:
+            return [(number, x) for number, x in pickler.memo.values()]
+
+        def held(obj: Any) -> Any:
+            file = io.BytesIO()
+            pickler = dill.Pickler(file)
+            pickler.dump(obj)
+            pickler.dump([obj])
+            bound = dill.Pickler(file).dump
+            bound(obj)
+            return file.getvalue(), memo_of(pickler), memo_of(bound.__self__)
+
+        self.outcomes(held)
+        assert not written
+
+        def made_by(make: Any) -> Callable[[Any], Any]:
+            def dump(obj: Any) -> Any:
+                with monkeypatch.context() as patch:
+                    patch.setattr(dill._dill, "Pickler", make)
+                    pickled = dill.dumps(obj)
+                return pickled, memo_of(kept.pop())
+
+            return dump
+
+        original = dill.Pickler
+        for make in (Keeping, lambda *args, **kwargs: kept.append(original(*args, **kwargs)) or kept[-1]):
+            self.outcomes(made_by(make))
+        assert not any(written)
+        init = dill.Pickler.__init__
+        monkeypatch.setattr(dill.Pickler, "__init__", lambda self, *a, **k: kept.append(self) or init(self, *a, **k))
+        self.outcomes(lambda obj: (dill.dumps(obj), memo_of(kept.pop())))
+        assert not any(written)
+
+    def test_hooks(self, written: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is set on dill's class is asked, and no longer when it is taken away."""
+        asked: list[Any] = []
+        for name, value in {
+            "persistent_id": lambda self, obj: "one" if obj == 1 else None,
+            "reducer_override": lambda self, obj: asked.append(obj) or NotImplemented,
+            "memoize": lambda self, obj: asked.append(len(self.memo)),
+            "save_reduce": lambda self, *args, **kwargs: asked.append(args),
+            "_batch_appends": lambda self, items, obj=None: self.write(b"0"),
+            "__getattr__": lambda self, name: object.__getattribute__(self, name),
+            "save": lambda self, obj, save_persistent_id=True: self.write(b"N"),
+            "dump": lambda self, obj: self.write(b"N."),
+            "fastpickle_grafts": False,
+        }.items():
+            with monkeypatch.context() as patch:
+                patch.setattr(dill.Pickler, name, value, raising=False)
+                self.outcomes(dill.dumps)
+            assert not any(written), name
+            written.clear()
+        for t in (list, dict, str, int):
+            with monkeypatch.context() as patch:
+                patch.setitem(dill.Pickler.dispatch, t, lambda pickler, obj: pickler.write(b"N"))
+                self.outcomes(dill.dumps)
+            assert not any(written), t
+            written.clear()
+        dill.detect.trace(True)
+        try:
+            self.outcomes(dill.dumps)
+        finally:
+            dill.detect.trace(False)
+        assert not any(written)
+        written.clear()
+        self.outcomes(dill.dumps)
+        assert written == [True] * 3
+
+    def test_inside_of_a_dump(self, written: list[bool]) -> None:
+        """What is dumped by a reduce is a dump of its own."""
+
+        class Nested:
+            def __reduce__(self) -> Any:
+                return bytes, (dill.dumps({"a": [1, 2, 3, 4]}),)
+
+        for obj in (Nested(), [1, Nested(), "a" * 3, Nested()]):
+            expected = dill.dumps(obj)
+            with fastpickle.patched():
+                assert dill.dumps(obj) == expected
 
 
 class Custom:

@@ -7,10 +7,13 @@
 by dill's own function; its plain data goes through `fastpickle.Pickler`.  The name of this module is not free: dill
 takes a pickler for its own if there is "dill" in the `__module__` of its class.
 
+Under `fastpickle.install()` dill's own `dumps` goes by all this; and the pickler that it makes and drops need not be
+filled if C can write the dump (`_write_at_once`).
+
 This is read off dill's source, so it is applied to the versions in `KNOWN_VERSIONS` only: with another one everything
 works, through every hook.
 
-Not for: `dill.dumps` itself, for which there is `fastpickle.install()`.
+Not for: patching dill, which stays as it is.
 """
 
 from __future__ import annotations
@@ -219,14 +222,20 @@ def dumps(
 
 def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, whose pickler nobody else has: it is made, used and dropped by one line there."""
-    frame: Any = sys._getframe(2)  # of the `dump` of dill's class
-    if frame.f_code is not _DillPickler.dump.__code__ or type(pickler) is not _DillPickler:
+    frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
+    if frame.f_code is not _CODE_OF_METHOD or type(pickler) is not _DillPickler:
         return False
     frame = frame.f_back
-    return frame is not None and frame.f_code is _DUMP_CODE and _quick_installed.write(pickler, obj)
+    return (
+        frame is not None
+        and frame.f_code is _CODE_OF_FUNCTION
+        and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
+        and _quick_installed.write(pickler, obj)
+    )
 
 
-_DUMP_CODE = _dill.dump.__code__
+_CODE_OF_METHOD = _DillPickler.dump.__code__
+_CODE_OF_FUNCTION = _dill.dump.__code__
 
 _is_known = dill.__version__ in KNOWN_VERSIONS
 if _is_known:
