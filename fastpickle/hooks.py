@@ -62,6 +62,7 @@ __all__ = [
     "ATOMS",
     "ATOM_IDS",
     "COLD",
+    "CONTAINER_IDS",
     "NUMBER_IDS",
     "PLAIN",
     "STOCK_ENTRIES",
@@ -183,6 +184,7 @@ ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0,
 #: They, and those that are not memoized, by id: to look a type up is to ask for its hash, which may be anybody's.
 ATOM_IDS: Final = frozenset(map(id, ATOMS))
 NUMBER_IDS: Final = ATOM_IDS - {id(str), id(bytes)}
+CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set, frozenset)))
 
 #: The `save` methods that do nothing of their own for the types of a plan, and for each the saver of what is in none.
 #: `pickler` adds its own, and libraries theirs.

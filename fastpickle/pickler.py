@@ -87,7 +87,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         t = type(obj)
         if id(t) not in hooks.ATOM_IDS:
             may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
-            if may_graft:
+            if may_graft and id(t) in hooks.CONTAINER_IDS:
                 try:
                     write = hooks.writers.get(id(type(self).dump))
                 except Exception:  # it is a descriptor that raises

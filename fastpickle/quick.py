@@ -10,6 +10,7 @@ Not for: anything that has an instance with hooks of its own.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from operator import attrgetter
 from types import BuiltinMethodType
 from typing import Any
@@ -34,10 +35,13 @@ class Quick:
 
     Args:
         cls: a subclass of `pickle._Pickler`.
+        is_for_c: tells of an object and its type, before anything else is looked at, whether C may be asked about it;
+            None where C may be asked about all.
     """
 
-    def __init__(self, cls: Any) -> None:
+    def __init__(self, cls: Any, is_for_c: Callable[[Any, type], bool] | None = None) -> None:
         self._cls = cls
+        self._is_for_c = is_for_c
         self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
         self._makes = _makes(cls)
         self._attributes: Any = None
@@ -53,7 +57,7 @@ class Quick:
             protocol: from 0 to 5.
             arguments: what an instance is made with besides; nothing of it matters to what C is asked to write.
         """
-        pickled = self._by_c(obj, protocol)
+        pickled = self._by_c(obj, protocol) if self._is_for_c is None or self._is_for_c(obj, type(obj)) else None
         if pickled:
             return pickled
         file = io.BytesIO()
@@ -68,7 +72,7 @@ class Quick:
 
         Args:
             pickler: an instance of the class that has just been made, and that nobody will look at any more.
-            obj: the object.
+            obj: the object, which is for C.
 
         Returns:
             Whether it is written; if not, nothing is.
@@ -114,7 +118,7 @@ class Quick:
             or hasattr(cls, "reducer_override")
             or hasattr(cls, "__getattr__")
             or not cls.fastpickle_grafts
-            or (rule is not hooks.STOCK_RULE and not graft.may_be_plain(obj, type(obj)))
+            or (rule is not hooks.STOCK_RULE and self._is_for_c is None)
             or not graft.may_write()
         ):
             return None

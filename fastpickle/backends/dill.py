@@ -27,7 +27,7 @@ from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from .. import hashing, hooks
+from .. import graft, hashing, hooks
 from .._stdlib import CPickler, stock_methods
 from ..pickler import Pickler as _Base
 from ..quick import Quick
@@ -222,6 +222,8 @@ def dumps(
 
 def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, whose pickler nobody else has: it is made, used and dropped by one line there."""
+    if not graft.may_be_plain(obj, type(obj)):  # most often: to look at a frame makes it slower
+        return False
     frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
     if frame.f_code is not _CODE_OF_METHOD or type(pickler) is not _DillPickler:
         return False
@@ -254,7 +256,7 @@ if _is_known:
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
 _are_dills = all(getattr(f, "__globals__", None) is vars(_dill) for f in (Pickler.dump, Pickler.__init__))
-_quick_installed = Quick(_DillPickler)
+_quick_installed = Quick(_DillPickler, graft.may_be_plain)
 if _is_known and _are_dills and CPickler is not None:
     hooks.writers[id(_DillPickler.dump)] = _write_at_once
-_quick = Quick(Pickler) if _is_known and _are_dills and CPickler is not None else None
+_quick = Quick(Pickler, graft.may_be_plain) if _is_known and _are_dills and CPickler is not None else None
