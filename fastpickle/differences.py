@@ -15,7 +15,7 @@ Not for: objects that C cannot reduce as Python does; those it never meets (`cpi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import compress, islice
 from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any, Final, NamedTuple
@@ -85,6 +85,8 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int) -> b
             objs = memoized(grafter)
             if is_small or len(objs) * 32 * _PER_TABLE_BYTE < n:
                 others = [x for x in objs if id(type(x)) in _BATCHED and x and x is not obj]
+        if others is None and t is list and _are_small_sets(obj, grafter):
+            others = []
     if others is None and not is_little:
         return False
     if rule is not STOCK_RULE:
@@ -122,6 +124,24 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int) -> b
         return False
     pieces[-1] = mend_last(piece, mark, own.end, behind, proto >= 4)
     return True
+
+
+def _are_small_sets(obj: list[Any], grafter: Any) -> bool:
+    """Tell whether a list has sets of less than a batch in it, and nothing else; a set has no list, dict or set in it.
+
+    Args:
+        obj: what `grafter` wrote.
+        grafter: a C pickler that knows an instance's type if it has written one, for that may have anything in it.
+    """
+    return (
+        type(obj[0] if obj else None) is set
+        and not grafter.known
+        and {*map(type, obj)} == _SETS
+        and max(map(len, obj)) < BATCHSIZE
+    )
+
+
+_SETS: Final = {set}
 
 
 def _may_be_unwanted(pickler: Any, plan: Plan, grafter: Any, dicts: list[Any] | None, n: int) -> bool:
@@ -193,10 +213,10 @@ class _Written:
         dicts = [x for x in self._objs if type(x) is dict and len(x) in lengths]
         return bool(dicts) and _has_key(self._without_others(dicts), rule.compared(self.pickler))
 
-    def _has_none(self, names: Iterable[Any]) -> bool:
+    def _has_none(self, names: tuple[Any, ...]) -> bool:
         """Tell whether none of some names is in the bytes, if that is certain; protocol 0 has escapes in them."""
         proto = self.plan.proto
-        return proto > 0 and all(type(name) is str for name in names) and not self._has(texts_of(names, proto))
+        return proto > 0 and _STRS.issuperset(map(id, map(type, names))) and not self._has(_texts_of(names, proto))
 
     def has_unwanted(self) -> bool:
         """Tell whether there is a dict with a name that only Python can write, or a builtin."""
@@ -325,7 +345,9 @@ class _Written:
         if not (t is list or t is dict) or len(obj) * 30 > self.n:
             return False
         leaves = _LEAVES[self.plan.proto]  # each takes 10 ns; all types in what C wrote are known to be harmless
-        return leaves.issuperset(map(type, obj)) and (t is list or leaves.issuperset(map(type, obj.values())))
+        if t is list:
+            return bool(obj) and type(obj[0]) in leaves and leaves.issuperset({*map(type, obj)})  # a set takes 7 ns
+        return leaves.issuperset(map(type, obj)) and leaves.issuperset(map(type, obj.values()))
 
     @cached_property
     def _entries(self) -> Any:
@@ -391,6 +413,11 @@ class _Written:
         """The ids of what C had memoized before, and of what its attributes are."""
         own = vars(self.grafter)
         return {*map(id, own.values()), id(own), *self.pickler.memo}
+
+
+#: The type of names that are sought, by id, since the hash of a type may be anybody's.
+_STRS: Final = frozenset((id(str),))
+_texts_of: Final = lru_cache(maxsize=64)(texts_of)
 
 
 def _has_key(dicts: Iterable[dict[Any, Any]], names: Iterable[Any]) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import lru_cache
 from itertools import islice
 from struct import error, pack, unpack_from
 from typing import Any, Final
@@ -81,8 +82,7 @@ def has_text(piece: Any, text: bytes, start: int = 0) -> bool:
     """Tell whether a text is in a piece from a place on, which takes less where the rarest of its bytes is rare."""
     if type(piece) is not bytes or len(piece) <= _SHORT:
         return bool(piece.find(text, start) >= 0)
-    byte = min(text, key=_FREQUENCIES.__getitem__)
-    offset = text.index(byte)
+    byte, offset = _rarest(text)
     at = start + offset
     sparse = at - 10 * _SPARSE
     while sparse < at:
@@ -98,6 +98,15 @@ def has_text(piece: Any, text: bytes, start: int = 0) -> bool:
 
 
 _SHORT: Final = 1 << 10
+
+
+@lru_cache(maxsize=256)
+def _rarest(text: bytes) -> tuple[int, int]:
+    """Return the byte of a text that is rare elsewhere, and where it is in it."""
+    byte = min(text, key=_FREQUENCIES.__getitem__)
+    return byte, text.index(byte)
+
+
 #: In 30,000 bytes and more CPython searches by an algorithm that has no bad case, and takes four times as long.
 _WINDOW: Final = 29_000
 _FREQUENT: Final = b"etaoinshrdlucmpgbf0123456789KMJGNXBC .,([])" + MEMOIZE + SHORT_BINUNICODE + STACK_GLOBAL

@@ -350,3 +350,22 @@ def test_few_containers(item: Any, n: int) -> None:
         {"first": item, **dict.fromkeys(range(n - 1))}, [[*range(n)], item], {*range(n)},
     ):  # fmt: skip
         check(obj, 1, 4, 5)
+
+
+class Holder:
+    """An instance with whatever in it, which may be in a set."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+@pytest.mark.parametrize("n", [0, 1, 20, 999, 1000, 1001, 2000])
+@pytest.mark.parametrize(
+    "item", [1, (1, "e(e", b"u(u"), frozenset(range(1000)), Holder([None] * 1001), Holder(dict.fromkeys(range(1000)))]
+)
+def test_sets(n: int, item: Any) -> None:
+    """A list of sets, the elements of which may have awkward containers in them if they are instances."""
+    small = {*range(20)}
+    for obj in ([{*range(n)}] * 60, [small, {*range(n)}] * 30, [{item, *range(i, i + 20)} for i in range(max(60, n))]):
+        check([*obj], 1, 4, 5)
+        check([*obj, {item}, [None] * n], 1, 4, 5)
