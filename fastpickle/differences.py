@@ -365,13 +365,15 @@ class _Written:
         if type(self.obj) is not dict or self.of_items is not None:
             return False
         text = _DICTS[self.plan.proto]
-        start = 0
+        is_found = False
         for piece in self.pieces:
-            if not start:
+            start = 0
+            if not is_found:
                 start = piece.find(text) + 1
+                is_found = start > 0
             if has_text(piece, text, start):
                 return False
-        return True
+        return is_found
 
     @cached_property
     def _has_dict(self) -> bool:

@@ -587,6 +587,7 @@ NAMED: dict[str, tuple[Callable[[], Any], bool]] = {
     "a key": (lambda: [({_NAME: "sys", "a": i}, _OF_MODULE) for i in range(300)], False),
     "a key, the only one": (lambda: [(i, {_NAME: i}) for i in range(300)], False),
     "a key of the outermost": (lambda: {**dict.fromkeys(range(300)), _NAME: "x"}, False),
+    "a key in a dict with which a frame begins": (lambda: {"k" * 65_530: _OF_MODULE}, False),
     "a key that was a text before": (lambda: [_NAME, *range(3000), _OF_MODULE], False),
     "a key among many ints": (lambda: [*range(3000), [_OF_MODULE]], False),
     "a key of the last of many": (lambda: [*({"a": str(i)} for i in range(900)), _OF_MODULE], False),
