@@ -25,6 +25,7 @@ from .cpickler import LARGE, LARGE_TABLE, ROOM, Grafter, Held, is_by_name
 from .hooks import STOCK_RULE, Plan
 from .instances import METACLASSES
 from .mending import HIGH, Ends, Wanted, mend, mend_last, possible_ends
+from .opcodes import pack_binint2
 from .reading import find_doubtful, has_text, is_opcode
 from .rules import texts_of
 
@@ -111,8 +112,11 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int) -> b
     if not is_little:
         return False
     behind = 2 if is_spliced else 1  # BUILD, STOP
-    if own.end is not None and own.end[1] == 0 and not is_long_inside:  # there is nothing in it
-        mark = len(piece) - behind - 2
+    content = None if own.end is None or is_long_inside else _content(obj, own.end[1], proto)
+    if own.end is not None and content is not None:
+        mark = len(piece) - behind - len(content) - 2
+        if not piece.startswith(content, mark + 1):  # another thread has changed it
+            return False
     else:
         doubtful = find_doubtful(piece)
         if len(doubtful) > own.marks:
@@ -495,7 +499,14 @@ def _content(obj: Any, n: int, proto: int) -> bytes | None:
     last = obj[-1:] if type(obj) is list else next(reversed(obj.items()))
     if not _UNMEMOIZED.issuperset(map(type, last)):
         return None
-    return b"".join(dumps(x, min(proto, 3))[2 if proto >= 2 else 0 : -1] for x in last)
+    return b"".join(
+        [
+            pack_binint2(BININT2, x)
+            if type(x) is int and 255 < x <= 0xFFFF  # the index of most last items, 1 us sooner
+            else dumps(x, min(proto, 3))[2 if proto >= 2 else 0 : -1]
+            for x in last
+        ]
+    )
 
 
 def _neighbours(obj: Any) -> tuple[int, bytes]:

@@ -339,10 +339,15 @@ def test_reading(alphabet: bytes) -> None:
                 assert reading.has_text(piece, text, start) == (text in piece[start:])
 
 
+#: What may be last in a container: numbers of each length, what looks like an end, and other containers.
+LAST: tuple[Any, ...] = (
+    None, True, 7, 255, 256, 10_357, 0xFFFF, 0x10000, -1, 2**40, 2.5, "u(u", b"e(e", (), [1], {2: 3}, [None] * 1000,
+    dict.fromkeys(range(1000)),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("n", [999, 1000, 1001, 1002, 2000, 2001, 30_000, 30_001])
-@pytest.mark.parametrize(
-    "item", [None, 7, 10_357, "u(u", b"e(e", (), [1], {2: 3}, [None] * 1000, dict.fromkeys(range(1000))]
-)
+@pytest.mark.parametrize("item", LAST)
 def test_few_containers(item: Any, n: int) -> None:
     """A long container with few others in it, which C's memo tells sooner than its bytes."""
     for obj in (
