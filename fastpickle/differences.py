@@ -82,7 +82,7 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int) -> b
     if n >= BATCHSIZE and not pickler.memo:
         table = grafter.__sizeof__() - _SIZE
         is_small = table * _PER_TABLE_BYTE < n
-        if is_small or (table < LARGE_TABLE and n > 4096):  # it may have been larger before
+        if table < LARGE_TABLE and (is_small or n > 4096):  # a table may have been larger before
             objs = memoized(grafter)
             if is_small or len(objs) * 32 * _PER_TABLE_BYTE < n:
                 others = [x for x in objs if id(type(x)) in _BATCHED and x and x is not obj]
