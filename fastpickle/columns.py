@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count, islice, repeat
-from operator import add
-from struct import Struct
+from operator import itemgetter
+from struct import Struct, error
 from types import NoneType
 from typing import Any, Final
 
@@ -44,6 +46,7 @@ from pickle import (  # isort: skip
 __all__ = [
     "FRAME_SIZE",
     "Column",
+    "Gets",
     "Memo",
     "Pieces",
     "Refused",
@@ -53,6 +56,7 @@ __all__ = [
     "join_floats",
     "join_gets",
     "join_ints",
+    "join_rows",
     "join_texts",
     "memoize",
     "pack_get",
@@ -72,7 +76,9 @@ Pieces = list[bytes]
 #: A column of what is written: one piece for each row, or the piece that all rows have.
 Column = Pieces | bytes
 #: Gives the columns of some objects; with the GETs of those that are in the memo, None where an object is new.
-Writer = Callable[[list[Any], "list[bytes | None] | None"], list[Column]]
+Writer = Callable[[list[Any], "Gets | None"], list[Column]]
+#: What is written of objects that are in the memo, None where one is new.
+Gets = list["bytes | None"]
 
 
 class Refused(Exception):
@@ -85,17 +91,31 @@ def forget(memo: Memo, before: int) -> None:
         memo.popitem()
 
 
-def memoize(objs: list[Any], memo: Memo) -> bool:
-    """Add objects to a memo, in order, if none of them is in it or comes twice; tell whether that is so."""
-    ids = [*map(id, objs)]
-    if not memo.keys().isdisjoint(ids):
-        return False
+def memoize(objs: list[Any], memo: Memo) -> Gets | None:
+    """Add objects to a memo, in order, where they are new to it.
+
+    Returns:
+        The GETs of the others, None where an object is new; None if all are.
+    """
     before = len(memo)
-    memo.update(zip(ids, zip(count(before), objs)))  # noqa: B905  # count() has no end
-    if len(memo) == before + len(ids):
-        return True
-    forget(memo, before)
-    return False
+    deque(map(memo.setdefault, map(id, objs), zip(count(before), objs)), 0)  # count() has no end
+    grown = len(memo) - before
+    if grown == len(objs):
+        return None
+    new_ids = [*islice(reversed(memo), grown)][::-1]
+    places = [memo[key][0] - before for key in new_ids]
+    if grown and places[-1] >= grown:  # those that were not new have been counted, too
+        memo.update(zip(new_ids, zip(count(before), map(objs.__getitem__, places))))  # noqa: B905  # count() again
+    ids = [*map(id, objs)]
+    keys = {*ids}
+    if 4 * len(keys) < len(ids):
+        table = {key: pack_get(memo[key][0]) for key in keys}
+        gets: Gets = [*map(table.__getitem__, ids)]
+    else:
+        gets = [BINGET[i] if 0 <= i <= 255 else pack_get(i) for i, x in map(memo.__getitem__, ids)]
+    for place in places:
+        gets[place] = None
+    return gets
 
 
 def pack_get(i: int) -> bytes:
@@ -106,13 +126,14 @@ def pack_get(i: int) -> bytes:
 
 def join_gets(objs: list[Any], memo: Memo) -> bytes | None:
     """Return the GETs of some objects, joined; None if not all of them are in the memo."""
-    entries = [*map(memo.get, map(id, objs))]
-    if None in entries:
+    try:
+        places = [*map(itemgetter(0), map(memo.__getitem__, map(id, objs)))]
+    except KeyError:
         return None
-    places = [entry[0] for entry in entries]  # type: ignore[index]  # None is not among them
-    if min(places) >= 0 and max(places) <= 255:
+    try:
         return _strided(BINGET[0][:1], bytes(places), 1, len(places))
-    return b"".join(map(pack_get, places))
+    except ValueError:  # not all are from 0 to 255
+        return b"".join(map(pack_get, places))
 
 
 _NEWBOOLS: Final = (NEWFALSE, NEWTRUE)
@@ -170,13 +191,14 @@ def write_bools(objs: list[bool], gets: Any) -> list[Column]:
     return [[*map(_NEWBOOLS.__getitem__, objs)]]
 
 
-def write_atoms(objs: list[Any], gets: list[bytes | None] | None) -> list[Column]:
+def write_atoms(objs: list[Any], gets: Gets | None) -> list[Column]:
     # All that has no GET is new: nothing is found in the memo that is begun here, and nobody sees it.
-    new = objs if gets is None else [x for x, get in zip(objs, gets, strict=True) if get is None]
-    pieces = encode_atoms(new, {})
+    if gets is not None:
+        return _among_gets(objs, gets, write_atoms)
+    pieces = encode_atoms(objs, {})
     if pieces is None:
         raise Refused
-    return [pieces] if gets is None else _among_gets(gets, [pieces])
+    return [pieces]
 
 
 def encode_atoms(objs: list[Any], memo: Memo) -> Pieces | None:
@@ -234,55 +256,131 @@ def _encoded(objs: list[str]) -> list[bytes]:
         return [x.encode("utf-8", "surrogatepass") for x in objs]
 
 
-def write_strs(objs: list[str], gets: list[bytes | None] | None) -> list[Column]:
-    if gets is None:
-        return _with_lengths(_encoded(objs), SHORT_BINUNICODE, pack_binunicode, BINUNICODE)
-    new = [x for x, get in zip(objs, gets, strict=True) if get is None]
-    return _among_gets(gets, write_strs(new, None) if new else [])
+def write_strs(objs: list[str], gets: Gets | None) -> list[Column]:
+    if gets is not None:
+        return _among_gets(objs, gets, write_strs)
+    return _with_lengths(_encoded(objs), SHORT_BINUNICODE, pack_binunicode, BINUNICODE)
 
 
-def write_bytes(objs: list[bytes], gets: list[bytes | None] | None) -> list[Column]:
-    if gets is None:
-        return _with_lengths(objs, SHORT_BINBYTES, pack_binbytes, BINBYTES)
-    new = [x for x, get in zip(objs, gets, strict=True) if get is None]
-    return _among_gets(gets, write_bytes(new, None) if new else [])
+def write_bytes(objs: list[bytes], gets: Gets | None) -> list[Column]:
+    if gets is not None:
+        return _among_gets(objs, gets, write_bytes)
+    return _with_lengths(objs, SHORT_BINBYTES, pack_binbytes, BINBYTES)
 
 
 def _with_lengths(
     encoded: list[bytes], short: tuple[bytes, ...], pack: Callable[..., bytes], opcode: bytes
 ) -> list[Column]:
-    if sum(map(len, encoded)) > FRAME_SIZE:
+    sizes = [*map(len, encoded)]
+    if sum(sizes) > FRAME_SIZE:
         raise Refused  # they do not go into one frame
+    return [_headers(sizes, short, pack, opcode), encoded, MEMOIZE]
+
+
+def _headers(sizes: list[int], short: tuple[bytes, ...], pack: Callable[..., bytes], opcode: bytes) -> Pieces:
     try:
-        pieces = [*map(add, map(short.__getitem__, map(len, encoded)), encoded)]
+        return [*map(short.__getitem__, sizes)]
     except IndexError:  # one is longer
-        return [[short[n] if n <= 255 else pack(opcode, n) for n in map(len, encoded)], encoded, MEMOIZE]
-    return [pieces, MEMOIZE]
+        return [short[n] if n <= 255 else pack(opcode, n) for n in sizes]
 
 
-def _among_gets(gets: list[bytes | None], new: list[Any]) -> list[Column]:
-    """Put what is new into its places among the GETs."""
-    if not new:
-        return [[*filter(None, gets)]]
-    pieces = map(b"".join, zip(*[repeat(c) if type(c) is bytes else c for c in new]))  # noqa: B905  # no end of repeat()
-    return [[next(pieces) if get is None else get for get in gets]]
+def _among_gets(objs: list[Any], gets: Gets, write: Writer) -> list[Column]:
+    """Write what is new, into its places among the GETs."""
+    places = [i for i, get in enumerate(gets) if get is None]
+    pieces: list[Any] = [*gets]
+    if places:
+        new: list[Any] = write([objs[i] for i in places], None)
+        written = map(b"".join, zip(*[repeat(c) if type(c) is bytes else c for c in new]))  # noqa: B905  # repeat()
+        for i, piece in zip(places, written, strict=True):
+            pieces[i] = piece
+    return [pieces]
 
 
-def join_texts(objs: list[Any]) -> bytes:
-    """Return what `write_strs` or `write_bytes` gives for new ones, joined."""
-    if type(objs[0]) is str and "".join(objs).isascii():
-        try:  # one encode() for all of them, the opcodes among them: in Latin-1 a character is a byte
-            texts = map(add, map(_LATIN_1.__getitem__, map(len, objs)), objs)
-            return b"\x8c" + "\x94\x8c".join(texts).encode("latin-1") + MEMOIZE
-        except IndexError:  # one is longer
-            pass
-    columns: list[Any] = (write_strs if type(objs[0]) is str else write_bytes)(objs, None)
-    del columns[-1]  # MEMOIZE
-    pieces = columns[0] if len(columns) == 1 else map(add, *columns)
-    return MEMOIZE.join(pieces) + MEMOIZE
+def join_rows(columns: list[Any], n: int) -> bytes:
+    """Return what is written of `n` rows: of each a piece from every column, one after the other."""
+    width = len(columns)
+    if width == 1:
+        return columns[0] * n if type(columns[0]) is bytes else b"".join(columns[0])
+    pieces = [c if type(c) is bytes else b"" for c in columns] * n
+    for i, column in enumerate(columns):
+        if type(column) is not bytes:
+            pieces[i::width] = column  # sooner than by zip() and chain()
+    return b"".join(pieces)
 
 
-_LATIN_1: Final = (*map(chr, range(256)),)
+def join_texts(objs: list[Any], memo: Memo, room: int, step: int = 1) -> bytes | None:
+    """Return what is written of some strs, or some bytes, joined, and memoize them.
+
+    Args:
+        objs: they; those for which the frame has no room are taken off the end.
+        memo: the pickler's.
+        room: how much goes into the frame.
+        step: of how many objects a multiple is to be left.
+
+    Returns:
+        The opcodes; None if there is room for few of them, or none.
+    """
+    before = len(memo)
+    n = len(objs)
+    gets = memoize(objs, memo)
+    is_str = type(objs[0]) is str
+    if gets is not None:
+        pieces: Any = (write_strs if is_str else write_bytes)(objs, gets)[0]
+        data = b"".join(pieces)
+        if len(data) <= room:
+            return data
+        k = _fitting([*map(len, pieces)], room, 0, step)
+        forget(memo, before + gets[:k].count(None))
+        del objs[k:]
+        return b"".join(pieces[:k]) if 8 * k > n else None
+    if sum(map(len, objs)) + 3 * n > room:  # a character takes one byte, or more
+        _shorten(objs, [*map(len, objs)], memo, before, room, step)
+        if 8 * len(objs) <= n:
+            return None
+    if is_str:
+        if "".join(objs).isascii():
+            try:  # one encode() for all of them, the opcodes among them: in Latin-1 a character is a byte
+                texts = 2 * len(objs) * [""]
+                texts[::2] = map(_NEXT_TEXT.__getitem__, map(len, objs))
+                texts[1::2] = objs
+                texts[0] = texts[0][1:]
+                return "".join(texts).encode("latin-1") + MEMOIZE
+            except IndexError:  # one is longer
+                pass
+        encoded = _encoded(objs)
+        sizes = [*map(len, encoded)]
+        if sum(sizes) + 3 * len(objs) > room:
+            _shorten(objs, sizes, memo, before, room, step)
+            if 8 * len(objs) <= n:
+                return None
+            del encoded[len(objs) :], sizes[len(objs) :]
+        headers = _headers(sizes, SHORT_BINUNICODE, pack_binunicode, BINUNICODE)
+    else:
+        encoded = objs
+        headers = _headers([*map(len, objs)], SHORT_BINBYTES, pack_binbytes, BINBYTES)
+    return join_rows([headers, encoded, MEMOIZE], len(objs))
+
+
+def _shorten(objs: list[Any], sizes: list[int], memo: Memo, before: int, room: int, step: int) -> None:
+    """Take off new texts for which there is no room, and out of the memo, which had `before` entries."""
+    k = _fitting(sizes, room, 3, step)
+    forget(memo, before + k)
+    del objs[k:]
+
+
+def _fitting(sizes: list[int], room: int, header: int, step: int) -> int:
+    """Return how many pieces of these sizes go into the frame, each with a header, which is longer for a long one."""
+    k = 0
+    for size in sizes:
+        room -= size + header if size <= 255 else size + 2 * header
+        if room < 0:
+            break
+        k += 1
+    return k - k % step
+
+
+#: What stands before the next of several short texts, as Latin-1.
+_NEXT_TEXT: Final = (*[(MEMOIZE + header).decode("latin-1") for header in SHORT_BINUNICODE],)
 
 
 def join_floats(objs: list[float]) -> bytes:
@@ -296,26 +394,31 @@ def join_floats(objs: list[float]) -> bytes:
 
 
 def join_ints(objs: list[int]) -> bytes:
-    least = min(objs)
-    most = max(objs)
     n = len(objs)
-    if least >= 0 and most <= 255:
+    with suppress(ValueError):  # where one is longer than a byte, or negative
         return _strided(b"K", bytes(objs), 1, n)
-    if least > 255 and most <= 0xFFFF:
-        if n == BATCHSIZE:
-            return _with_opcodes(BININT2, _pack_two_bytes(*objs), 2)
-        packed = array("H", objs)
-        opcode = BININT2
-    elif (least > 0xFFFF or most < 0) and least >= -0x80000000 and most <= 0x7FFFFFFF:
-        if n == BATCHSIZE:
-            return _with_opcodes(BININT, _pack_four_bytes(*objs), 4)
-        packed = array("i", objs)
-        opcode = BININT
-    else:
-        return b"".join(_ints(objs))
+    least = min(objs)
+    if least > 255:
+        with suppress(OverflowError, error):
+            if n == BATCHSIZE:
+                return _with_opcodes(BININT2, _pack_two_bytes(*objs), 2)
+            return _strided(BININT2, _packed("H", objs), 2, n)
+    elif least >= 0 and _have_table(n):
+        with suppress(IndexError):
+            return b"".join(map(_of_two_bytes.__getitem__, objs))
+    if least > 0xFFFF or max(objs) < 0:
+        with suppress(OverflowError, error):
+            if n == BATCHSIZE:
+                return _with_opcodes(BININT, _pack_four_bytes(*objs), 4)
+            return _strided(BININT, _packed("i", objs), 4, n)
+    return b"".join(_ints(objs))
+
+
+def _packed(code: str, objs: list[int]) -> bytes:
+    packed = array(code, objs)
     if sys.byteorder == "big":
         packed.byteswap()
-    return _strided(opcode, packed.tobytes(), packed.itemsize, n)
+    return packed.tobytes()
 
 
 def _strided(opcode: bytes, packed: bytes, size: int, n: int) -> bytes:

@@ -76,10 +76,14 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
     first = batch[width - 1]
     t = type(first)
     if t is str or t is bytes:  # `encode` should not be tried on more than goes into a frame
-        per_row = max([len(x) for x in batch[width - 1 : 16 * width : width] if type(x) is t]) + 3
-        if per_row > _LONG_TEXT:
+        sizes = [len(x) for x in batch[width - 1 : 16 * width : width] if type(x) is t]
+        if width == 1:
+            per_row = sum(sizes) // len(sizes) + 3
+        elif max(sizes) > _LONG_TEXT:
             yield unsaved, n
             return
+        else:
+            per_row = max(sizes) + 3
     memo = pickler.memo
     framer = pickler.framer
     frame = framer.current_frame
@@ -132,8 +136,8 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         rows = 0
         end = done + size * width
         before = len(memo)
-        columns = [batch[done + i : end : width] for i in range(width)]
-        data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual)
+        columns = [[*batch[done + i : end : width]] for i in range(width)]
+        data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual, room)
         if data is None:
             if size >= _SHORT_RUN:
                 most = size // 8
@@ -144,6 +148,9 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
                 refused = True
                 rows = size
             continue
+        if len(columns[0]) < size:
+            size = len(columns[0])
+            end = done + size * width
         per_row = len(data) * 9 // (8 * size) + 1  # so that the next ones fit in, too, most often
         if len(data) > room:
             forget(memo, before)

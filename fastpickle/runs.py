@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable, Container, Iterable
-from itertools import chain, count, cycle, islice, repeat
+from itertools import chain, cycle, islice, repeat
 from operator import is_, is_not, itemgetter
 from types import NoneType
 from typing import Any, Final
@@ -34,8 +34,9 @@ from pickle import (  # isort: skip
     SETITEMS, TUPLE, TUPLE1, TUPLE2, TUPLE3,
 )
 from .columns import (  # isort: skip
-    Column, Memo, Pieces, Refused, Writer, encode_atoms, forget, join_floats, join_gets, join_ints, join_texts, memoize,
-    pack_get, write_atoms, write_bools, write_bytes, write_floats, write_groups, write_int, write_ints, write_strs,
+    FRAME_SIZE, Column, Gets, Memo, Pieces, Refused, Writer, encode_atoms, forget, join_floats, join_gets, join_ints,
+    join_rows, join_texts, memoize, pack_get, write_atoms, write_bools, write_bytes, write_floats, write_groups,
+    write_int, write_ints, write_strs,
 )
 # fmt: on
 
@@ -55,6 +56,7 @@ def encode(
     containers: Container[type],
     reducer_of: Callable[[type], Any],
     is_usual: bool,
+    room: int = FRAME_SIZE,
 ) -> bytes | None:
     """Encode rows of objects, as a pickler with this memo would write them one by one, but for frames.
 
@@ -65,6 +67,8 @@ def encode(
         containers: which of list, dict, tuple, set and frozenset are saved as stock does.
         reducer_of: gives what reduces instances of a type, and runs nobody's code; None if they are not for a run.
         is_usual: whether it is known that nobody has put a number, None, a bool or `()` into the memo.
+        room: how much goes into the frame.  Of texts, those for which there is none are taken off the ends of the
+            columns; of anything else more may be returned.
 
     Returns:
         The opcodes; None if the objects have no common shape, and then the memo is as it was.
@@ -74,23 +78,30 @@ def encode(
     if proto < 4 and not all(id(type(column[0])) in NUMBER_IDS for column in columns):
         return None
     try:
-        if len(columns) == 1:  # for these `_Rows` would take as long again, if they are few
-            t = type(objs[0])
-            is_fetched = id(objs[0]) in memo
-            if is_fetched:
-                data = join_gets(objs, memo)
-                if data is not None:
+        # For what follows `_Rows` would take as long again, if they are few.
+        t = type(objs[0])
+        is_list = len(columns) == 1
+        if is_list and id(objs[0]) in memo:
+            data = join_gets(objs, memo)
+            if data is not None:
+                return data
+        if t is str or t is bytes or t is int or t is float:
+            flat = objs if is_list else _in_turn(columns) if type(columns[1][0]) is t else []
+            if flat and all(map(is_, map(type, flat), repeat(t))):
+                if t is str or t is bytes:
+                    data = join_texts(flat, memo, room, len(columns))
+                    if data is None:
+                        forget(memo, before)
+                    for column in columns:
+                        del column[len(flat) // len(columns) :]
                     return data
-            is_one_type = not is_fetched and all(map(is_, map(type, objs), repeat(t)))
-            if is_one_type and (t is int or t is float) and (is_usual or memo.keys().isdisjoint(map(id, objs))):
-                return join_ints(objs) if t is int else join_floats(objs)
-            if is_one_type and (t is str or t is bytes) and proto >= 4 and memoize(objs, memo):
-                return join_texts(objs)
-            if id(t) in ATOM_IDS and proto >= 4 and is_usual:
-                pieces = encode_atoms(objs, memo)
-                if pieces is not None:
-                    return b"".join(pieces)
-                forget(memo, before)
+                if is_usual or memo.keys().isdisjoint(map(id, flat)):
+                    return join_ints(flat) if t is int else join_floats(flat)
+        if is_list and id(t) in ATOM_IDS and proto >= 4 and is_usual:
+            pieces = encode_atoms(objs, memo)
+            if pieces is not None:
+                return b"".join(pieces)
+            forget(memo, before)
         rows = _Rows(memo, len(objs), containers, reducer_of, is_usual)
         for objs in columns:
             rows.look(objs, _DEEPEST)
@@ -100,6 +111,15 @@ def encode(
         if isinstance(exc, Exception):  # what cannot be saved fails again where it is saved one by one
             return None
         raise
+
+
+def _in_turn(columns: list[list[Any]]) -> list[Any]:
+    """Return the first row, the second, ..."""
+    width = len(columns)
+    objs = [None] * (width * len(columns[0]))
+    for i, column in enumerate(columns):
+        objs[i::width] = column
+    return objs
 
 
 class _Rows:
@@ -359,11 +379,9 @@ class _Rows:
         """Return what is written of all that was looked at, and memoize it."""
         gets = self._memoize()
         columns = self.columns(gets)
-        if len(columns) > 1:
-            return b"".join(chain.from_iterable(self._zipped(columns)))
-        return columns[0] * self.n if type(columns[0]) is bytes else b"".join(columns[0])
+        return join_rows(columns, self.n)
 
-    def rows(self, gets: list[bytes | None] | None) -> Pieces:
+    def rows(self, gets: Gets | None) -> Pieces:
         """Return what is written of each row."""
         columns = self.columns(gets)
         if len(columns) > 1:
@@ -373,7 +391,7 @@ class _Rows:
     def _zipped(self, columns: list[Any]) -> Iterable[tuple[bytes, ...]]:
         return zip(*[repeat(c, self.n) if type(c) is bytes else c for c in columns], strict=True)
 
-    def columns(self, gets: list[bytes | None] | None) -> list[Any]:
+    def columns(self, gets: Gets | None) -> list[Any]:
         """Return what is written, column by column; what all rows have is one piece, and stands before a column."""
         gets_of = None
         if gets is not None:
@@ -404,12 +422,12 @@ class _Rows:
         columns = [c.memoized_by_row() if type(c) is _Groups else zip(c) for c in self.memoized]  # one each
         return map(chain.from_iterable, zip(*columns, strict=True))
 
-    def _split(self, gets: list[bytes | None]) -> list[list[bytes | None]]:
+    def _split(self, gets: Gets) -> list[Gets]:
         """Return what belongs to each of the columns that are memoized; those of groups in one list."""
         width = len(self.memoized)
         if not self.has_groups:
             return [gets[i::width] for i in range(width)]
-        found: list[list[bytes | None]] = [[] for column in self.memoized]
+        found: list[Gets] = [[] for column in self.memoized]
         rest = iter(gets)
         widths = [c.widths if type(c) is _Groups else repeat(1) for c in self.memoized]
         for row in zip(*widths):  # noqa: B905  # repeat() has no end
@@ -417,40 +435,24 @@ class _Rows:
                 column.extend(islice(rest, n))
         return found
 
-    def _memoize(self) -> list[bytes | None] | None:
+    def _memoize(self) -> Gets | None:
         """Add to the memo what is new to it, and return the GETs of what is not, in order; None if all is new."""
         if not self.memoized:
             return None
         memo = self.memo
         if len(self.memoized) == 1 and not self.has_groups:
             objs = self.memoized[0]
+        elif not self.has_groups:
+            objs = _in_turn(self.memoized)
         else:
             objs = [*chain.from_iterable(self.memoized_by_row())]
-        new = [x for x in objs if x is not _GAP] if self.has_gaps else objs
-        if memoize(new, memo):
+        if not self.has_gaps:
+            return memoize(objs, memo)
+        gets = memoize([x for x in objs if x is not _GAP], memo)
+        if gets is None:
             return None
-        ids = [*map(id, new)]
-        before = len(memo)
-        table: dict[int, bytes | None] = {}
-        new_ids: list[int] = []
-        for key in dict.fromkeys(ids):
-            entry = memo.get(key)
-            if entry is None:
-                table[key] = pack_get(before + len(new_ids))
-                new_ids.append(key)
-            else:
-                table[key] = pack_get(entry[0])
-        table[id(_GAP)] = None
-        if self.has_gaps:
-            ids = [*map(id, objs)]
-        gets = [*map(table.__getitem__, ids)]
-        if new_ids:
-            firsts = dict(zip(reversed(ids), reversed(range(len(ids))), strict=True))
-            places = [*map(firsts.__getitem__, new_ids)]
-            for place in places:
-                gets[place] = None
-            memo.update(zip(new_ids, zip(count(before), map(objs.__getitem__, places))))  # noqa: B905  # count()
-        return gets
+        rest = iter(gets)
+        return [None if x is _GAP else next(rest) for x in objs]
 
 
 class _Groups:
@@ -478,7 +480,7 @@ class _Groups:
         self.widths = [*map(len, found)]
         return found
 
-    def __call__(self, objs: Any, gets: list[bytes | None] | None) -> list[Column]:
+    def __call__(self, objs: Any, gets: Gets | None) -> list[Column]:
         """Return the column of the containers: a writer, as those of `columns`."""
         pieces = self.rows.rows(gets) if self.rows.parts else []  # else all are empty
         return [write_groups(self.t, pieces, self.sizes)]

@@ -693,3 +693,94 @@ def test_large_rows_are_not_held() -> None:
     if FRAMES_ARE_BYTESIO:
         assert sizes
         assert max(sizes) < 2 << 16
+
+
+TEXTS: dict[str, Callable[[int, int], Any]] = {
+    "ascii": lambda n, i: f"{i:0{n}}"[:n],
+    "not ascii": lambda n, i: "".join([chr(0x2014 + i % 50)] * (n // 3) + ["x"] * (n % 3)),
+    "latin": lambda n, i: "".join([chr(0xA1 + i % 90)] * n),
+    "bytes": lambda n, i: (b"%d" % i * n)[:n],
+}
+LENGTHS = (
+    (0, 1, 2), (5, 9, 14), (16, 32, 64, 600), (254, 255, 256), (3000,), (10, 20_000), (126, 127, 128), (2100, 3),
+    (9000,), (10, 11, 12, 65_534, 65_535, 65_536),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+@pytest.mark.parametrize("kind", TEXTS)
+def test_texts_of_any_length(kind: str, lengths: tuple[int, ...]) -> None:
+    """As many are written at once as there is room for: whatever their length, new and shared, alone and in pairs."""
+    make = TEXTS[kind]
+    for seed, most in enumerate((60, 999, 1000, 1001, 2050)):
+        rng = random.Random(seed)
+        size = max(lengths)
+        texts = [make(size if i % 11 == 5 else rng.choice(lengths), i) for i in range(min(most, 2_000_000 // size))]
+        few = texts[:7]
+        for obj in (
+            texts,
+            tuple(texts),
+            dict(zip(texts, reversed(texts), strict=True)),
+            dict(enumerate(texts)),
+            [rng.choice(few) if rng.random() < 0.5 else x for x in texts],
+            [texts[:20], texts, [1, *texts]],
+        ):
+            check_object(obj, (4,))
+
+
+def test_texts_at_the_end_of_a_frame() -> None:
+    """The frame is nearly full when they begin: none, or some of them, go into it."""
+    for kind, make in TEXTS.items():
+        texts = [make(7 + 300 * (i % 5 == 3), i) for i in range(60)]
+        pairs = dict.fromkeys(texts, texts[0])
+        for n in (*range(63_000, 65_400, 61), *range(65_400, 65_540)):
+            obj = ["".join(["x"] * n), texts, pairs]
+            assert dumped(Stock, obj, 4) == dumped(Pure, obj, 4), (kind, n)
+
+
+def test_memoize() -> None:
+    """What is new is numbered in order, without gaps; what is not keeps its place."""
+    a, b, c, d = ([i] for i in range(4))
+    memo: dict[int, Any] = {}
+    assert columns.memoize([a, b], memo) is None
+    assert memo == {id(a): (0, a), id(b): (1, b)}
+    assert columns.memoize([c, a, c, d, b], memo) == [None, b"h\x00", b"h\x02", None, b"h\x01"]
+    assert [*memo.items()] == [(id(x), (i, x)) for i, x in enumerate((a, b, c, d))]
+    assert columns.memoize([a] * 9, memo) == [b"h\x00"] * 9
+    many = [[i] for i in range(300)]
+    memo = {}
+    assert columns.memoize([*many, many[255], many[256]], memo) == [*[None] * 300, b"h\xff", b"j\x00\x01\x00\x00"]
+    assert [*memo.values()] == [*enumerate(many)]
+    assert columns.memoize([*many[200:], a], memo)[54:58] == [
+        b"h\xfe",
+        b"h\xff",
+        b"j\x00\x01\x00\x00",
+        b"j\x01\x01\x00\x00",
+    ]
+    columns.forget(memo, 0)
+    assert columns.memoize([many[0]] * 8, memo) == [None, *[b"h\x00"] * 7]
+
+
+def test_ints_at_the_edges() -> None:
+    """Each way to write many ints: at once if all are of one length, by a table, one by one."""
+    edges = (
+        0,
+        255,
+        256,
+        65_535,
+        65_536,
+        131_072,
+        (1 << 31) - 1,
+        1 << 31,
+        -1,
+        -255,
+        -256,
+        -65_536,
+        -(1 << 31),
+        -(1 << 40),
+    )
+    for n in (50, 999, 1000, 1001):
+        for usual in (7, 300, 70_000, -5):
+            for edge in edges:
+                check_object([*[usual] * (n - 1), edge], (2,))
+                check_object(dict.fromkeys([*range(usual * 3, usual * 3 + n), edge], edge), (2,))
