@@ -145,11 +145,14 @@ def write_ints(objs: list[int], gets: Any) -> list[Column]:
 
 def _ints(objs: list[int]) -> Pieces:
     least = min(objs)
+    if least >= 0:
+        table = _of_two_bytes if _have_table(len(objs)) else BININT1
+        with suppress(IndexError):
+            return [*map(table.__getitem__, objs)]
+        if table is _of_two_bytes:
+            with suppress(error):
+                return [table[x] if x <= 0xFFFF else pack_binint(BININT, x) for x in objs]
     most = max(objs)
-    if least >= 0 and most <= 255:
-        return [*map(BININT1.__getitem__, objs)]
-    if least >= 0 and most <= 0xFFFF and _have_table(len(objs)):
-        return [*map(_of_two_bytes.__getitem__, objs)]
     if most > 0x7FFFFFFF or least < -0x80000000:
         return [*map(write_int, objs)]
     if least > 0xFFFF or most < 0:
@@ -205,9 +208,23 @@ def encode_atoms(objs: list[Any], memo: Memo) -> Pieces | None:
     """Return the pieces of atoms of several types, and memoize them in order; None, and some are, if one is no atom."""
     pieces: Pieces = []
     write = pieces.append
+    table = _of_two_bytes or BININT1
+    end = len(table)
     for x in objs:
+        if x is None:
+            write(NONE)
+            continue
         t = type(x)
-        if t is str:
+        if t is int:
+            if 0 <= x < end:
+                write(table[x])
+            elif 0 <= x <= 0xFFFF:
+                write(pack_binint2(BININT2, x))
+            elif -0x80000000 <= x <= 0x7FFFFFFF:
+                write(pack_binint(BININT, x))
+            else:
+                write(pack_long(x))
+        elif t is str:
             key = id(x)
             if key in memo:
                 i = memo[key][0]
@@ -220,17 +237,6 @@ def encode_atoms(objs: list[Any], memo: Memo) -> Pieces | None:
             n = len(encoded)
             write((SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded + MEMOIZE)
             memo[key] = len(memo), x
-        elif t is int:
-            if 0 <= x <= 255:
-                write(BININT1[x])
-            elif 0 <= x <= 0xFFFF:
-                write(pack_binint2(BININT2, x))
-            elif -0x80000000 <= x <= 0x7FFFFFFF:
-                write(pack_binint(BININT, x))
-            else:
-                write(pack_long(x))
-        elif x is None:
-            write(NONE)
         elif t is float:
             write(pack_binfloat(BINFLOAT, x))
         elif t is bool:

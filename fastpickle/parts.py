@@ -32,8 +32,11 @@ SHORTEST_OF_ATOMS: Final = 48
 _FEWEST_ROWS: Final = 8
 #: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
 _SHORT_RUN: Final = 64
-#: From so many bytes on it takes longer to copy a text into a run than to write it.
+#: From so many bytes on it takes longer to copy a text into rows than to write it.
 _LONG_TEXT: Final = 256
+#: Texts are joined in runs of so many bytes: with more, a frame and what is copied into it together often took so
+#: much memory that malloc got it from the system, and gave it back, each time.
+_MOST_OF_TEXTS: Final = 32 * 1024
 #: A longer row has long texts, or many items to be written in runs of their own.
 _LONG_ROW: Final = 2048
 
@@ -73,12 +76,16 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
     n = len(batch)
     done = 0
     per_row = 1
+    is_cut = False  # whether `encode` is expected to take off what does not fit in
+    if type(batch) is tuple:
+        batch = [*batch]  # whose slices are lists, too
     first = batch[width - 1]
     t = type(first)
     if t is str or t is bytes:  # `encode` should not be tried on more than goes into a frame
         sizes = [len(x) for x in batch[width - 1 : 16 * width : width] if type(x) is t]
         if width == 1:
             per_row = sum(sizes) // len(sizes) + 3
+            is_cut = len(sizes) == min(n, 16)
         elif max(sizes) > _LONG_TEXT:
             yield unsaved, n
             return
@@ -120,14 +127,16 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             else:
                 write = frame.write
                 if frame is begun:
-                    per_row = max(per_row, (frame.tell() - before) // rows)
+                    per_row = per_row if is_cut else max(per_row, (frame.tell() - before) // rows)
                 elif is_first:  # nothing is known yet: one more
                     continue
                 elif done == 2 * width:
                     break
         room = target if frame is None else target - frame.tell()
         left = (n - done) // width
-        size = min(left, most, room // per_row) if per_row <= _LONG_ROW else 0
+        size = (
+            min(left, most, (min(room, _MOST_OF_TEXTS) if is_cut else room) // per_row) if per_row <= _LONG_ROW else 0
+        )
         if size < _FEWEST_ROWS:
             if min(left, most) < _FEWEST_ROWS or per_row > _LONG_ROW:
                 break
@@ -136,7 +145,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         rows = 0
         end = done + size * width
         before = len(memo)
-        columns = [[*batch[done + i : end : width]] for i in range(width)]
+        columns = [batch[done + i : end : width] for i in range(width)]
         data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual, room)
         if data is None:
             if size >= _SHORT_RUN:
@@ -151,9 +160,11 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         if len(columns[0]) < size:
             size = len(columns[0])
             end = done + size * width
-        per_row = len(data) * 9 // (8 * size) + 1  # so that the next ones fit in, too, most often
+        # So that the next ones fit in, too: most often, or on average.
+        per_row = (len(data) if is_cut else len(data) * 9 // 8) // size + 1
         if len(data) > room:
             forget(memo, before)
+            is_cut = False
             most = size // 2 if overshot else size - 1
             overshot = True
             if most < _FEWEST_ROWS:
