@@ -339,15 +339,17 @@ def join_texts(objs: list[Any], memo: Memo, room: int, step: int = 1) -> bytes |
         forget(memo, before + gets[:k].count(None))
         del objs[k:]
         return b"".join(pieces[:k]) if 8 * k > n else None
-    if sum(map(len, objs)) + 3 * n > room:  # a character takes one byte, or more
-        _shorten(objs, [*map(len, objs)], memo, before, room, step)
+    sizes = [*map(len, objs)]
+    if sum(sizes) + 3 * n > room:  # a character takes one byte, or more
+        _shorten(objs, sizes, memo, before, room, step)
         if 8 * len(objs) <= n:
             return None
+        del sizes[len(objs) :]
     if is_str:
         if "".join(objs).isascii():
             try:  # one encode() for all of them, the opcodes among them: in Latin-1 a character is a byte
                 texts = 2 * len(objs) * [""]
-                texts[::2] = map(_NEXT_TEXT.__getitem__, map(len, objs))
+                texts[::2] = map(_NEXT_TEXT.__getitem__, sizes)
                 texts[1::2] = objs
                 texts[0] = texts[0][1:]
                 return "".join(texts).encode("latin-1") + MEMOIZE
@@ -363,7 +365,7 @@ def join_texts(objs: list[Any], memo: Memo, room: int, step: int = 1) -> bytes |
         headers = _headers(sizes, SHORT_BINUNICODE, pack_binunicode, BINUNICODE)
     else:
         encoded = objs
-        headers = _headers([*map(len, objs)], SHORT_BINBYTES, pack_binbytes, BINBYTES)
+        headers = _headers(sizes, SHORT_BINBYTES, pack_binbytes, BINBYTES)
     return join_rows([headers, encoded, MEMOIZE], len(objs))
 
 
@@ -400,24 +402,39 @@ def join_floats(objs: list[float]) -> bytes:
 
 
 def join_ints(objs: list[int]) -> bytes:
-    n = len(objs)
     with suppress(ValueError):  # where one is longer than a byte, or negative
-        return _strided(b"K", bytes(objs), 1, n)
-    least = min(objs)
-    if least > 255:
-        with suppress(OverflowError, error):
-            if n == BATCHSIZE:
-                return _with_opcodes(BININT2, _pack_two_bytes(*objs), 2)
-            return _strided(BININT2, _packed("H", objs), 2, n)
-    elif least >= 0 and _have_table(n):
-        with suppress(IndexError):
-            return b"".join(map(_of_two_bytes.__getitem__, objs))
-    if least > 0xFFFF or max(objs) < 0:
-        with suppress(OverflowError, error):
-            if n == BATCHSIZE:
+        return _strided(b"K", bytes(objs), 1, len(objs))
+    data = _join_full_batch(objs) if len(objs) == BATCHSIZE else _join_ints(objs)
+    return b"".join(_ints(objs)) if data is None else data
+
+
+def _join_full_batch(objs: list[int]) -> bytes | None:
+    try:
+        data = _with_opcodes(BININT2, _pack_two_bytes(*objs), 2)
+    except error:
+        if min(objs) > 0xFFFF or max(objs) < 0:
+            with suppress(error):
                 return _with_opcodes(BININT, _pack_four_bytes(*objs), 4)
+        return None
+    if 0 not in data[2::3]:  # sooner than by min()
+        return data
+    return b"".join(map(_of_two_bytes.__getitem__, objs)) if _have_table(len(objs)) else None
+
+
+def _join_ints(objs: list[int]) -> bytes | None:
+    n = len(objs)
+    least = min(objs)
+    if 0 <= least <= 255:
+        if _have_table(n):
+            with suppress(IndexError):
+                return b"".join(map(_of_two_bytes.__getitem__, objs))
+        return None
+    with suppress(OverflowError):
+        if 0 <= least <= 0xFFFF:
+            return _strided(BININT2, _packed("H", objs), 2, n)
+        if least > 0xFFFF or max(objs) < 0:
             return _strided(BININT, _packed("i", objs), 4, n)
-    return b"".join(_ints(objs))
+    return None
 
 
 def _packed(code: str, objs: list[int]) -> bytes:
