@@ -291,13 +291,58 @@ def joined_runs() -> tuple[Edit, ...]:
 @ablation(INTS, FLOATS, both=())
 def padded_batches() -> tuple[Edit, ...]:
     """Without: the numbers of a full batch are packed by an array, and spread, as those of any other length."""
-    return (("columns", "if n == BATCHSIZE:", "if False:"),)
+    return (
+        ("columns", "if n == BATCHSIZE:", "if False:"),
+        ("columns", "_join_full_batch(objs) if len(objs) == BATCHSIZE else _join_ints(objs)", "_join_ints(objs)"),
+    )
 
 
 @ablation(("dict_str_int_5k", "dict_1000_entries", "nested_list_of_dicts"), both=())
 def two_byte_table() -> tuple[Edit, ...]:
     """Without: ints of up to two bytes in rows are packed each time, not looked up in a table of all of them."""
     return (("columns", "if _wanted >= 20_000:", "if False:"),)
+
+
+@ablation(STRINGS, BYTES, TUPLES, SHARED, both=())
+def memo_by_setdefault() -> tuple[Edit, ...]:
+    """Without: it is asked first whether all objects are new to the memo, and then they are put there by update()."""
+    old = "deque(map(memo.setdefault, map(id, objs), zip(count(before), objs)), 0)"
+    new = f"""
+        ids = [*map(id, objs)]
+        if memo.keys().isdisjoint(ids):
+            memo.update(zip(ids, zip(count(before), objs)))
+            if len(memo) == before + len(ids):
+                return None
+            forget(memo, before)
+        {old}
+    """
+    return (("columns", f"\n    {old}  # count() has no end\n", new),)
+
+
+@ablation(STRINGS, BYTES, TUPLES, ("dict_str_int_5k", "nested_list_of_dicts"), both=())
+def pieces_by_slices() -> tuple[Edit, ...]:
+    """Without: the pieces of rows are put in their order by zip() and chain()."""
+    new = """
+        rows = zip(*[repeat(c, n) if type(c) is bytes else c for c in columns])
+        return b"".join(chain.from_iterable(rows))
+        pieces = []
+    """
+    return (
+        ("columns", '\n    pieces = [c if type(c) is bytes else b"" for c in columns] * n\n', new),
+        ("columns", "from itertools import count", "from itertools import chain, count"),
+    )
+
+
+@ablation(BYTES, both=())
+def texts_cut() -> tuple[Edit, ...]:
+    """Without: where there is one of more than 256 characters among the first, texts are written by the loop."""
+    return (("parts", "if width == 1:", "if width == 1 and max(sizes) <= _LONG_TEXT:"),)
+
+
+@ablation(("dict_1000_entries",), both=())
+def pairs_as_one_column() -> tuple[Edit, ...]:
+    """Without: the keys and values of a dict are two columns, though they are of one type."""
+    return (("runs", "_in_turn(columns) if type(columns[1][0]) is t else []", "[]"),)
 
 
 @ablation(SETS)

@@ -2,6 +2,8 @@
 
     stock's pickler --+-- alternating rounds --> stock / ours, one line a shape; geometric mean and worst
     Pickler, pure   --+-- callgrind -----------> instructions of a dump, beside the times (``--instructions``)
+    stock's pickler --+-- alternating rounds --> stock / what no pickler in Python can leave out (``--floors``)
+    the floor       --+
 
 ``Pickler`` is used with grafts switched off, as it is where there is no C pickler, for a file that is written in
 Python, and for what stands beside objects that C gives up. Before a shape is timed its bytes must be stock's.
@@ -19,7 +21,11 @@ import json
 import pickle
 import random
 import sys
+from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import count, repeat
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +44,14 @@ examples:
   %(prog)s                               about 1 minute
   %(prog)s --quick                       about 10 seconds
   %(prog)s --only small_dict deep_list   two workloads
+  %(prog)s --floors                      how much there is to be had: about 20 seconds
   %(prog)s --instructions --quick        what one dump takes of both, without noise: about 10 minutes
 
 how to read it:
   2.50 is a time, or a number of instructions, 2.50 times as large for stock as for the pure engine. Instructions are
   the same in each run but for half a percent, and say nothing of caches and branches: where the time gains less than
-  they do, those decide.
+  they do, those decide. A floor is no pickler: it makes the entries of the memo, or looks at the types, or joins
+  the data with the lengths, by the fewest calls of C that do so; the last column is of all that.
 
 exit status: 0 measured, 1 something did not write stock's bytes and was not timed, 2 wrong usage, or no valgrind
 """
@@ -134,6 +142,89 @@ def choose(names: Sequence[str] | None) -> dict[str, dict[str, object]]:
     return {kind: objects for kind, objects in chosen.items() if objects}
 
 
+def of_one_type(objs: Sequence[object], t: type) -> bool:
+    """Tell whether all objects are of one type, without asking anybody's code."""
+    return all(map(is_, map(type, objs), repeat(t)))
+
+
+def memoized(objs: Sequence[object], memo: dict[int, tuple[int, object]]) -> None:
+    """Put objects into a memo, if they are not there, and look them up."""
+    deque(map(memo.setdefault, map(id, objs), zip(count(), objs)), 0)  # count() has no end
+
+
+def joined(texts: Sequence[str]) -> bytes:
+    """Write short ASCII texts, with a byte for the length of each."""
+    pieces = [""] * (2 * len(texts))
+    pieces[::2] = map(chr, map(len, texts))
+    pieces[1::2] = texts
+    return "".join(pieces).encode("latin-1")
+
+
+def floors() -> dict[str, dict[str, Callable[[], object]]]:
+    """Make what cannot be left out of the flat workloads with texts.
+
+    Returns:
+        Workload -> way -> what it does: "stock" and "pure" pickle, the others are parts of that.
+    """
+    strs: Any = workloads.build("list_of_strs_1k")
+    several: Any = workloads.build("list_of_bytes_1k")
+    shared: Any = workloads.build("shared_strings")
+    pairs: Any = workloads.build("dict_str_int_5k")
+    keys, values = [*pairs], [*pairs.values()]
+    memo: dict[int, tuple[int, object]] = {}
+    memoized(shared, memo)
+    return {
+        "list_of_strs_1k": _parts(
+            strs, lambda: memoized(strs, {}), lambda: of_one_type(strs, str), lambda: joined(strs)
+        ),
+        "list_of_bytes_1k": _parts(
+            several,
+            lambda: memoized(several, {}),
+            lambda: of_one_type(several, bytes),
+            lambda: (b"".join(several), [*map(len, several)]),
+        ),
+        "shared_strings": _parts(  # what is in the memo may be of any type
+            shared, lambda: [*map(memo.__getitem__, map(id, shared))], lambda: None, lambda: bytes(2 * len(shared))
+        ),
+        "dict_str_int_5k": _parts(
+            pairs,
+            lambda: memoized(keys, {}),
+            lambda: of_one_type(keys, str) and of_one_type(values, int),
+            lambda: (joined(keys), array("H", values).tobytes()),
+        ),
+    }
+
+
+def _parts(
+    obj: object, memo: Callable[[], object], types: Callable[[], object], packed: Callable[[], object]
+) -> dict[str, Callable[[], object]]:
+    return {
+        "stock": lambda: dumps(Stock, obj),
+        "pure": lambda: dumps(Pure, obj),
+        "memo": memo,
+        "types": types,
+        "bytes": packed,
+        "all": lambda: (memo(), types(), packed()),
+    }
+
+
+def measure_floors(plan: Any) -> str:
+    """Time the floors.
+
+    Args:
+        plan: How long.
+
+    Returns:
+        A table in Markdown.
+    """
+    rows = []
+    for name, ways in floors().items():
+        seconds = grafting.in_turns(ways, plan)
+        ratios = {way: grafting.ratio(seconds["stock"], seconds[way]) for way in ways if way != "stock"}
+        rows.append([name, *(f"{value:.2f}" if value < 1000 else "-" for value in ratios.values())])
+    return grafting.table(["stock / ...", "pure", "memo", "types", "bytes", "these three"], rows)
+
+
 def measure(name: str, objects: dict[str, object], plan: Any, *, counts: bool = False) -> tuple[str, list[str]]:
     """Time some shapes.
 
@@ -195,6 +286,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these workloads and tables")
+    parser.add_argument("--floors", action="store_true", help="time what cannot be left out, in place of all else")
     parser.add_argument("--instructions", action="store_true", help="count with valgrind, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed to FILE too")
     parser.add_argument("--count", help=argparse.SUPPRESS)  # what is run under valgrind
@@ -209,12 +301,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     plan = grafting.QUICK if arguments.quick else grafting.FULL
     try:
-        found = [measure(kind, objects, plan, counts=arguments.instructions) for kind, objects in chosen.items()]
+        if arguments.floors:
+            found: list[tuple[str, list[str]]] = [(measure_floors(plan), [])]
+        else:
+            found = [measure(kind, objects, plan, counts=arguments.instructions) for kind, objects in chosen.items()]
     except series.NotCounted as error:
         print(error, file=sys.stderr)
         return 2
     where = f"{sys.implementation.name} {sys.version.split()[0]}, protocol {pickle.DEFAULT_PROTOCOL}"
-    options = [" --quick"] * arguments.quick + [" --instructions"] * arguments.instructions
+    options = [" --quick"] * arguments.quick + [" --floors"] * arguments.floors
+    options += [" --instructions"] * arguments.instructions
     if arguments.only:
         options.append(f" --only {' '.join(arguments.only)}")
     command = f"python perf-diary/pure.py{''.join(options)}"

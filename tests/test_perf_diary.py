@@ -369,6 +369,27 @@ def test_pure(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
 
 
 @pytest.mark.usefixtures("hardly")
+def test_pure_floors(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``pure.py --floors``: what it times is in what is pickled."""
+    monkeypatch.setattr(pure.grafting, "QUICK", grafting.QUICK)
+    for name, ways in pure.floors().items():
+        pickled = ways["stock"]()
+        assert ways["pure"]() == pickled
+        packed = ways["bytes"]()
+        data = packed[0] if type(packed) is tuple else packed
+        assert 5000 <= len(data) < len(pickled), name
+    memo: dict[int, tuple[int, object]] = {}
+    pure.memoized(["a", "b", "a"], memo)
+    assert [*memo.values()] == [(0, "a"), (1, "b")]
+    assert pure.of_one_type(["a", "b"], str)
+    assert not pure.of_one_type(["a", 1], str)
+    assert pure.joined(["a", "bc"]) == b"\x01a\x02bc"
+    assert pure.main(["--quick", "--floors"]) == 0
+    out = capsys.readouterr().out
+    assert "| shared_strings |" in out
+    assert "pure.py --quick --floors`" in out
+
+
 def test_pure_in_instructions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """``pure.py --instructions``: beside the times; without valgrind a line."""
     monkeypatch.setattr(pure.grafting, "QUICK", grafting.QUICK)
