@@ -784,3 +784,32 @@ def test_ints_at_the_edges() -> None:
             for edge in edges:
                 check_object([*[usual] * (n - 1), edge], (2,))
                 check_object(dict.fromkeys([*range(usual * 3, usual * 3 + n), edge], edge), (2,))
+
+
+@pytest.mark.parametrize("n", [60, 999, 1000, 1001, 2500])
+@pytest.mark.parametrize("change", ["add", "remove", "replace", "values", "clear"])
+def test_dict_that_changes_between_its_batches(n: int, change: str) -> None:
+    """Keys and values are taken batch by batch, and what stock says of a dict that has changed its size is said."""
+
+    def steps(run: Run) -> None:
+        obj: dict[Any, Any] = {i: f"{i}" for i in range(n)}
+
+        class Changer:
+            def __reduce__(self) -> Any:
+                if change == "add":
+                    obj[-1] = "more"
+                elif change == "remove":
+                    del obj[n - 1]
+                elif change == "replace":
+                    del obj[n - 1]
+                    obj[-1] = "other"
+                elif change == "values":
+                    obj.update(dict.fromkeys(obj, "changed"))
+                else:
+                    obj.clear()
+                return list, ()
+
+        obj[30] = Changer()
+        run.pickler.dump(obj)
+
+    check(ORACLE, OURS, steps, protocols=(2, 4))
