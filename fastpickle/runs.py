@@ -25,7 +25,7 @@ from types import NoneType
 from typing import Any, Final
 
 from ._stdlib import BATCHSIZE
-from .hooks import ATOM_IDS, NUMBER_IDS
+from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -176,7 +176,7 @@ class _Rows:
             self.parts.append(NONE)
         elif t is bytes:
             self._add_texts(objs, write_bytes)
-        elif not depth or (id(t) in _CONTAINER_IDS and t not in self.containers):
+        elif not depth or (id(t) in CONTAINER_IDS and t not in self.containers):
             raise Refused
         elif t is tuple and not objs[0]:
             self._look_at_empty_tuples(objs)
@@ -484,9 +484,6 @@ class _Groups:
         """Return the column of the containers: a writer, as those of `columns`."""
         pieces = self.rows.rows(gets) if self.rows.parts else []  # else all are empty
         return [write_groups(self.t, pieces, self.sizes)]
-
-
-_CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set, frozenset)))  # a type's hash may be anybody's
 
 
 def _is_given(values: Iterable[Any]) -> Iterable[bool]:
