@@ -16,7 +16,7 @@ from types import BuiltinMethodType
 from typing import Any
 
 from . import graft, hooks
-from ._stdlib import BATCHSIZE
+from ._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
 from .cpickler import LARGE_TABLE, ManyInstances, take_own
 from .splicing import FEW_BYTES, write_whole
 
@@ -24,10 +24,10 @@ __all__ = ["Quick"]
 
 #: What an instance is made and used by, and what `hooks.plan` looks at.
 _attributes = attrgetter(
-    "save", "dump", "__init__", "memoize", "put", "get", "persistent_id", "save_reduce", "save_global",
-    "_batch_appends", "_batch_setitems", "_BATCHSIZE", "__getattribute__", "fastpickle_grafts",
+    "save", "dump", "__init__", "__new__", "__setattr__", "memoize", "put", "get", "persistent_id", "save_reduce",
+    "save_global", "_batch_appends", "_batch_setitems", "_BATCHSIZE", "__getattribute__", "fastpickle_grafts",
 )  # fmt: skip
-_makes = attrgetter("dump", "__init__")  # of which a plan knows nothing
+_makes = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
 
 
 class Quick:
@@ -46,6 +46,7 @@ class Quick:
         self._makes = _makes(cls)
         self._attributes: Any = None
         self._entries: Any = None
+        self._table: Any = None
         self._plans: list[hooks.Plan] = []
         self._idle: list[list[Any]] = [[] for proto in range(6)]
 
@@ -82,6 +83,9 @@ class Quick:
         protocol = pickler.proto
         if (
             type(write) is not BuiltinMethodType
+            or type(framer) is not Framer
+            or StockPickler.__init__ is not stock_methods["__init__"]
+            or hasattr(self._cls, "__del__")
             or type(write.__self__) is not io.BytesIO
             or write.__name__ != "write"
             or (protocol < 3 and not pickler.fix_imports)
@@ -105,10 +109,13 @@ class Quick:
         """Return what C writes; None if it may not be asked, b"" if it gave up, and need not be asked again."""
         cls = self._cls
         attributes = _attributes(cls)
-        entries = hooks.entries_of(cls.dispatch)
-        if attributes != self._attributes or entries != self._entries:
-            is_as_made = _makes(cls) == self._makes
-            self._plans = [hooks.plan(pickler) if is_as_made else hooks.PLAIN for pickler in self._stand_ins]
+        dispatch = cls.dispatch
+        entries = hooks.entries_of(dispatch)
+        if attributes != self._attributes or entries != self._entries or type(dispatch) is not self._table:
+            if _makes(cls) != self._makes or hooks.plan(self._stand_ins[protocol]).graft_rule is None:
+                return None  # and nothing is kept of it
+            self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
+            self._table = type(dispatch)
             self._entries = entries
             self._attributes = attributes  # last: another thread may ask
         plan = self._plans[protocol]

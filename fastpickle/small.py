@@ -32,9 +32,11 @@ from .opcodes import (
     BININT1,
     SHORT_BINBYTES,
     SHORT_BINUNICODE,
+    pack_binbytes,
     pack_binfloat,
     pack_binint,
     pack_binint2,
+    pack_binunicode,
     pack_long,
 )
 from .parts import SHORTEST_RUN
@@ -43,7 +45,7 @@ from .splicing import restore
 
 # fmt: off
 from pickle import (  # isort: skip
-    APPEND, APPENDS, BINFLOAT, BININT, BININT2, EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE, FRAME,
+    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE, FRAME,
     HIGHEST_PROTOCOL, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, PROTO, SETITEM, SETITEMS, STOP, TUPLE, TUPLE1, TUPLE2,
     TUPLE3,
 )
@@ -58,8 +60,9 @@ _MOST_PIECES: Final = 96
 #: Where C may be asked it writes more items than so many sooner, keys and values, and what has so many pieces.
 _FEW: Final = 24
 _FEW_PIECES: Final = 60
-#: A longer int is left to the loop, and a text or bytes of more than 255 bytes: so one frame is more than enough.
+#: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
 _MOST_BITS: Final = 1024
+_LONGEST: Final = 4096
 
 
 def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
@@ -99,6 +102,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         memo
         or framer.current_frame is not None
         or "_fastpickle_plan" in state  # inside of a dump
+        or "_fastpickle_is_refused" in state  # by C
         or (rule.allows is not None and not rule.allows(pickler))
     ):
         return False
@@ -106,17 +110,21 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
     opened: list[Level] = []
     try:
         is_all = _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0
-    except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
-        memo.clear()
-        return False
-    file = file_write.__self__
-    if is_all:
-        pieces.append(STOP)
+        if is_all:
+            pieces.append(STOP)
         data = b"".join(pieces)
-        is_ours = rule is STOCK_RULE or not _may_have_names(rule, pickler, data, memo)
-        pieces = [data]
-    else:
-        is_ours = bool(pieces) and rule is STOCK_RULE and not may_graft
+        n = len(data)
+        is_ours = n < Framer._FRAME_SIZE_TARGET and (
+            (rule is STOCK_RULE or not _may_have_names(rule, pickler, data, memo))
+            if is_all
+            else (n > 0 and rule is STOCK_RULE and not may_graft)
+        )
+    except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
+        is_ours = is_all = False
+    except BaseException:  # an interrupt: nothing is written
+        memo.clear()
+        raise
+    file = file_write.__self__
     if is_ours and is_all and isinstance(file, BytesIO):
         if (
             file_write.__name__ == "write"
@@ -125,7 +133,6 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
             and Framer.commit_frame is _commit_frame
             and Framer._FRAME_SIZE_MIN == _FRAME_SIZE_MIN
         ):
-            n = len(data)
             begin = _BEGINS[plan.proto][n] if n <= 255 else _pack_begin(_FRAMED[plan.proto], n)
             try:
                 file_write(begin + data)
@@ -140,7 +147,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
             memo.clear()
             raise
         framer.start_framing()
-        pickler.write(b"".join(pieces))
+        pickler.write(data)
         if not is_all:
             object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
             try:
@@ -161,19 +168,19 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
 
 
 def _are_few(obj: Any, t: type) -> bool:
-    """Tell whether a list, dict or tuple looks like a few atoms, with containers of atoms among them."""
+    """Tell whether a list, dict or tuple is a few atoms, with containers of atoms among them, but for what keys are."""
     rows = 1 if t is dict else len(obj)  # if one item of a list is a container, the others will be, too
     n = 2 * len(obj) if t is dict else rows
     if n > _FEW:
         return False
     for x in obj.values() if t is dict else obj:
         t = type(x)
-        if t is str or t is int:  # the others are found too, but later
+        if t is int or t is str:  # the others are found too, but later
             pass
         elif t is dict or t is list or t is tuple:
             if x:
                 k = 2 * len(x) if t is dict else len(x)
-                if n + rows * k > _FEW or id(type(next(iter(x.values())) if t is dict else x[0])) not in ATOM_IDS:
+                if n + rows * k > _FEW or not ATOM_IDS.issuperset(map(id, map(type, x.values() if t is dict else x))):
                     return False
                 n += k
                 rows = max(rows - 1, 1)
@@ -279,8 +286,11 @@ def _encode(
             encoded = x.encode()
             n = len(encoded)
             if n > 255:
-                break
-            pieces.append(SHORT_BINUNICODE[n])
+                if n > _LONGEST:
+                    break
+                pieces.append(pack_binunicode(BINUNICODE, n))
+            else:
+                pieces.append(SHORT_BINUNICODE[n])
             pieces.append(encoded)
             pieces.append(MEMOIZE)
             memo[key] = i, x
@@ -319,8 +329,11 @@ def _encode(
         elif t is bytes:
             n = len(x)
             if n > 255:
-                break
-            pieces.append(SHORT_BINBYTES[n])
+                if n > _LONGEST:
+                    break
+                pieces.append(pack_binbytes(BINBYTES, n))
+            else:
+                pieces.append(SHORT_BINBYTES[n])
             pieces.append(x)
             pieces.append(MEMOIZE)
             memo[key] = i, x

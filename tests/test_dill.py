@@ -7,6 +7,7 @@ import contextlib
 import io
 import logging
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -921,6 +922,89 @@ class TestDropped:
         written.clear()
         self.outcomes(dill.dumps)
         assert written == [True] * 3
+
+    def test_pickle_that_is_patched(self, written: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+        """What dill's pickler is made with, and what dill calls."""
+        init = pickle._Pickler.__init__  # type: ignore[attr-defined]  # private, and what dill is made on
+
+        def fast(self: Any, *args: Any, **kwargs: Any) -> None:
+            init(self, *args, **kwargs)
+            self.fast = True
+
+        class Framer(pickle._Framer):  # type: ignore[misc,name-defined]  # as above
+            def start_framing(self) -> None:
+                pass
+
+        class Table(type(dill.Pickler.dispatch)):  # type: ignore[misc]  # dill has no types
+            def get(self, key: Any, default: Any = None) -> Any:
+                return (lambda pickler, obj: pickler.write(b"N")) if key is str else super().get(key, default)
+
+        def save_dict(self: Any, obj: Any) -> None:
+            self.write(b"N")
+
+        for target, name, value in (
+            (pickle._Pickler, "__init__", fast),  # type: ignore[attr-defined]  # as above
+            (pickle, "_Framer", Framer),
+            (dill.Pickler, "dispatch", Table(dill.Pickler.dispatch)),
+            (pickle._Pickler, "save_dict", save_dict),  # type: ignore[attr-defined]  # as above
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(target, name, value)
+                self.outcomes(dill.dumps)
+                self.outcomes(lambda obj: dill.dumps({"b": 1, "a": obj[0] if type(obj) is list else 2}))
+            assert not any(written), name
+            written.clear()
+        self.outcomes(dill.dumps)
+        assert written == [True] * 3
+
+    @pytest.mark.parametrize("code", [
+        """
+            def dump(obj, file, protocol=None, *args, **kwargs):
+                pickler = dill._dill.Pickler(file)
+                pickler.dump(["header", "x"])
+                pickler.dump(obj)
+            dill._dill.dump = dump
+        """,
+        "dill._dill.dump = functools.partial(lambda f, *args, **kwargs: f(*args, **kwargs), dill._dill.dump)",
+        """
+            original = dill.Pickler.save
+            @functools.wraps(original)
+            def save(self, obj, *args, **kwargs):
+                return original(self, "replaced" if obj == "text" else obj, *args, **kwargs)
+            dill.Pickler.save = save
+        """,
+        """
+            original = dill.Pickler.dispatch[dict]
+            @functools.wraps(original)
+            def save_module_dict(pickler, obj):
+                original(pickler, dict(sorted(obj.items())))
+            dill._dill.save_module_dict = dill.Pickler.dispatch[dict] = save_module_dict
+        """,
+    ])  # fmt: skip
+    def test_dill_that_is_patched_before(self, code: str, tmp_path: Any) -> None:
+        """What stands in the place of dill's functions is not taken for them."""
+        script = textwrap.dedent("""
+            import functools, dill, fastpickle
+            {code}
+            objs = [1, 2, "x", "header", "text"], {{"b": 1, "a": "text"}}, [[i] for i in range(100)]
+            expected = [dill.dumps(obj) for obj in objs]
+            fastpickle.install()
+            print([dill.dumps(obj) for obj in objs] == expected, [dill.dumps(obj) for obj in objs] == expected)
+        """)
+        assert run_main(script.format(code=textwrap.dedent(code)), tmp_path) == "True True\n"
+
+    def test_called_by_c(self, tmp_path: Any) -> None:
+        """There is no Python frame that calls."""
+        code = """
+            import fastpickle; fastpickle.install()
+            import atexit, dill, io, pickle
+            dill.dumps([1, 2, 3, 4])
+            file = io.BytesIO()
+            pickler = dill.Pickler(file, 4)
+            atexit.register(lambda: print(pickle.loads(file.getvalue())))
+            atexit.register(super(dill.Pickler, pickler).dump, {"a": [1, "text"]})
+        """
+        assert run_main(code, tmp_path) == "{'a': [1, 'text']}\n"
 
     def test_inside_of_a_dump(self, written: list[bool]) -> None:
         """What is dumped by a reduce is a dump of its own."""

@@ -6,6 +6,7 @@ import contextlib
 import io
 import pathlib
 import pickle
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -95,6 +96,7 @@ SMALL: dict[str, Callable[[], Any]] = {
     "long ints": lambda: [2**1000, -(2**1000), 2**1023, 2**1024 - 1],
     "floats": lambda: [0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e300],
     "texts": lambda: ["é", "€" * 21, "\0\n\\", "x" * 63, "x" * 64, "x" * 254, "x" * 255, "é" * 127, b"x" * 255],
+    "longer texts": lambda: ["x" * 256, b"x" * 256, "é" * 128, "x" * 4096, b"x" * 4096],
     **{f"{kind} of {n}": lambda t=t, n=n: t(range(n)) for n in (1, 2, 3, 4, 11, 12, 23, 24)
        for kind, t in (("list", list), ("tuple", tuple), ("dict", dict.fromkeys))},
     **{f"{kind} in {n}": lambda t=t, n=n: [t(range(n)), t(range(n))] for n in (0, 1, 2, 3, 4)
@@ -107,9 +109,9 @@ SMALL: dict[str, Callable[[], Any]] = {
 
 #: What is no longer written at once, somewhere inside: the loop goes on.
 NOT_SMALL: dict[str, Callable[[], Any]] = {
-    "texts": lambda: ["a", "x" * 256, "b"],
-    "texts of many bytes": lambda: {"a": "é" * 128, "b": 1},
-    "bytes": lambda: [(b"a", b"x" * 256), "b"],
+    "texts": lambda: ["a", "x" * 4097, "b"],
+    "texts of many bytes": lambda: {"a": "é" * 2049, "b": 1},
+    "bytes": lambda: [(b"a", b"x" * 4097), "b"],
     "large texts": lambda: ["a", "x" * 70_000, b"x" * 70_000, "b"],
     "long ints": lambda: [1, 2**1024, -(2**5000), 3],
     "a long list": lambda: {"a": [*range(25)], "b": 1},
@@ -198,12 +200,12 @@ FLAT: dict[str, tuple[Callable[[], Any], bool]] = {
     "containers in a dict": (lambda: {"a": [1, 2], "b": {"c": 3}, "d": (), "e": (1.5,)}, True),
     "many in a dict": (lambda: {"a": [1, 2], "b": [*range(20)]}, False),
     "two levels below": (lambda: [1, [[2]]], False),
-    "two levels below, at the end": (lambda: [1, [2, [3]]], True),
+    "two levels below, at the end": (lambda: [1, [2, [3]]], False),
     "an instance": (lambda: [1, objects.Plain(a=1)], False),
     "an instance below": (lambda: [1, [2, objects.Plain(a=1)]], False),
     "an instance as a key": (lambda: {objects.Hashed(1): 2}, False),
     "a set": (lambda: [{1}], False),
-    "a long text below": (lambda: ["a", ["b", "x" * 256]], False),
+    "a long text below": (lambda: ["a", ["b", "x" * 4097]], False),
     "texts in containers in containers": (lambda: [1, [2, [*map(str, range(23)), []]]], False),
     "a surrogate": (lambda: ["a", "\ud800"], False),
     "a tuple in itself": (lambda: _cyclic("tuple"), False),
@@ -303,6 +305,50 @@ def test_it_is_forbidden(tried: list[bool]) -> None:
     pickler.dump(_data())
     assert tried.pop() is False
     assert not tried
+
+
+@pytest.mark.parametrize("levels", [15, 20, 21, 25, 26, 27, 28, 40, 90])
+@pytest.mark.parametrize("n", [1, 9, 21])
+@pytest.mark.parametrize("place", [0, 1])
+def test_more_than_a_frame(place: int, n: int, levels: int) -> None:
+    """Texts on the way back from what is nested fill more than one frame, though each container is small."""
+
+    def make() -> Any:
+        nested: Any = ["end"]
+        for level in range(levels):
+            texts = [f"{level} {i} " + "x" * (240 if n > 1 else 2400) for i in range(n)]
+            nested = [nested, *texts] if place == 0 else [1, nested, *texts]
+        return nested
+
+    same(make, protocols=(4, 5))
+
+
+def test_interrupted() -> None:
+    """As long as nothing is written, nothing is memoized: the same dump may be tried again."""
+    for cls in (Pure, fastpickle.Pickler):
+        for steps in range(0, 200, 7):
+            file = io.BytesIO()
+            pickler = cls(file, 4)
+            left = steps
+
+            def trace(frame: Any, event: str, arg: Any) -> Any:
+                nonlocal left
+                left -= event == "line"
+                if left < 0:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+                return trace
+
+            outer = sys.gettrace()
+            sys.settrace(trace)
+            try:
+                pickler.dump(SMALL["a task"]())
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(outer)
+            if not file.getvalue():
+                assert not pickler.memo
 
 
 def test_dump_inside_of_a_dump() -> None:

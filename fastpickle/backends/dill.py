@@ -28,7 +28,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .. import graft, hashing, hooks
-from .._stdlib import CPickler, stock_methods
+from .._stdlib import CPickler, StockPickler, stock_methods
 from ..pickler import Pickler as _Base
 from ..quick import Quick
 from ..rules import GraftRule
@@ -55,6 +55,7 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
     """
     if (
         not _is_quiet(pickler)
+        or StockPickler.save_dict is not stock_methods["save_dict"]
         or len(obj) == len(getattr(pickler, "_main", _dill._main_module).__dict__)
         or len(obj) == len(_dill._main_module.__dict__)
     ):
@@ -84,7 +85,12 @@ def _may_graft(pickler: Any) -> bool:
     """Tell whether dicts that have no '__name__' are saved as stock saves them."""
     main = _dill._main_module
     its_own = getattr(pickler, "_main", main)
-    return "__name__" in main.__dict__ and (its_own is main or "__name__" in its_own.__dict__) and _is_quiet(pickler)
+    return (
+        "__name__" in main.__dict__
+        and (its_own is main or "__name__" in its_own.__dict__)
+        and StockPickler.save_dict is stock_methods["save_dict"]  # which dill calls
+        and _is_quiet(pickler)
+    )
 
 
 def _mains(pickler: Any) -> tuple[Any, ...]:
@@ -224,22 +230,33 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, whose pickler nobody else has: it is made, used and dropped by one line there."""
     if not graft.may_be_plain(obj, type(obj)):  # most often: to look at a frame makes it slower
         return False
-    frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
+    try:
+        frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
+    except ValueError:  # or nobody: it was called by C
+        return False
     if frame.f_code is not _CODE_OF_METHOD or type(pickler) is not _DillPickler:
         return False
     frame = frame.f_back
     return (
         frame is not None
         and frame.f_code is _CODE_OF_FUNCTION
+        and frame.f_globals is _globals
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
         and _quick_installed.write(pickler, obj)
     )
 
 
-_CODE_OF_METHOD = _DillPickler.dump.__code__
-_CODE_OF_FUNCTION = _dill.dump.__code__
+_globals = vars(_dill)
 
-_is_known = dill.__version__ in KNOWN_VERSIONS
+
+def _are_dills(*functions: Any) -> bool:
+    """Tell whether functions are those of dill's module, and not what somebody has put in their place."""
+    return all(type(f) is FunctionType and f.__globals__ is _globals for f in functions)
+
+
+_is_known = dill.__version__ in KNOWN_VERSIONS and _are_dills(
+    _dill_save, _dill.save_module_dict, _dill.save_type, _dill.save_function
+)
 if _is_known:
     hooks.known_tables.add(_dill.MetaCatchingDict)
     hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = hooks.known_saves[_Base.save]
@@ -255,8 +272,13 @@ if _is_known:
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
-_are_dills = all(getattr(f, "__globals__", None) is vars(_dill) for f in (Pickler.dump, Pickler.__init__))
-_quick_installed = Quick(_DillPickler, graft.may_be_plain)
-if _is_known and _are_dills and CPickler is not None:
+_is_quick = _is_known and CPickler is not None and _are_dills(Pickler.dump, Pickler.__init__)
+_quick = Quick(Pickler, graft.may_be_plain) if _is_quick else None
+_CODE_OF_METHOD: Any = None
+_CODE_OF_FUNCTION: Any = None
+_quick_installed: Any = None
+if _is_quick and _are_dills(_dill.dump):
+    _CODE_OF_METHOD = _DillPickler.dump.__code__
+    _CODE_OF_FUNCTION = _dill.dump.__code__
+    _quick_installed = Quick(_DillPickler, graft.may_be_plain)
     hooks.writers[id(_DillPickler.dump)] = _write_at_once
-_quick = Quick(Pickler, graft.may_be_plain) if _is_known and _are_dills and CPickler is not None else None
