@@ -111,7 +111,9 @@ _STDLIBS = ("collections", "datetime", "decimal", "enum", "fractions", "pathlib"
 
 def _lengths(pickler: Any) -> tuple[int, ...]:
     """Return the lengths of the dicts that dill compares with the dict of `__main__`, or of the pickler's module."""
-    return tuple([len(main.__dict__) for main in _mains(pickler)])  # a list is made sooner
+    main = _dill._main_module
+    its_own = getattr(pickler, "_main", main)
+    return (len(main.__dict__),) if its_own is main else (len(main.__dict__), len(its_own.__dict__))
 
 
 def _compared(pickler: Any) -> tuple[str, ...]:
@@ -228,8 +230,6 @@ def dumps(
 
 def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, whose pickler nobody else has: it is made, used and dropped by one line there."""
-    if not graft.may_be_plain(obj, type(obj)):  # most often: to look at a frame makes it slower
-        return False
     try:
         frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
     except ValueError:  # or nobody: it was called by C
@@ -242,6 +242,7 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
         and frame.f_code is _CODE_OF_FUNCTION
         and frame.f_globals is _globals
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
+        and graft.may_be_plain(obj, type(obj))
         and _quick_installed.write(pickler, obj)
     )
 
