@@ -113,7 +113,7 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
     if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or graft.is_for_batches(obj, dict)):
         done = graft.batches(pickler, plan, obj)
     if not done:
-        set_batches(pickler, plan, iter(obj), obj, write, iter(obj.values()))
+        set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)
     elif done < n:
         items = chain.from_iterable(islice(obj.items(), done, None))
         set_batches(pickler, plan, items, obj, pickler.framer.write)
@@ -122,23 +122,13 @@ def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> No
 hooks.savers[dict] = 1, save_dict
 
 
-def set_batches(
-    pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write: Write, values: Iterator[Any] | None = None
-) -> None:
+def set_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write: Write) -> None:
     """Set the items of `obj`, key and value in turn, in batches of 1000 pairs.
 
     A dict that has changed its size when the next batch is looked for raises RuntimeError, as in stock.
-
-    Args:
-        pickler: the pickler.
-        plan: the plan in force.
-        items: keys and values in turn; or keys alone, as a dict's is had sooner.
-        obj: whose they are.
-        write: what writes.
-        values: theirs, if `items` are keys alone.
     """
     size = BATCHSIZE
-    while batch := list(islice(items, 2 * size)) if values is None else _next_pairs(items, values, size):
+    while batch := list(islice(items, 2 * size)):  # in one call: another thread may change a dict between two
         n = len(batch)
         if n > 2:
             write(MARK)
@@ -154,14 +144,6 @@ def set_batches(
             size = batchsize_now(pickler, size)
         if n < 2 * size:
             return
-
-
-def _next_pairs(keys: Iterator[Any], values: Iterator[Any], size: int) -> list[Any]:
-    column = list(islice(keys, size))
-    batch = column + column
-    batch[::2] = column
-    batch[1::2] = islice(values, size)
-    return batch
 
 
 def _note_item(exc: BaseException, obj: Any, batch: list[Any], unsaved: Iterator[Any]) -> None:
