@@ -94,13 +94,16 @@ class Quick:
             return False
         try:
             pickled = self._by_c(obj, protocol)
-            if pickled:
-                if len(pickled) > FEW_BYTES:
-                    return write_whole(framer, [pickled])
-                write(pickled)
-                return True
-        except Exception:  # the recursion limit, or the file: Python will find it, too
+        except RecursionError:  # Python will find it, or manage
             return False
+        if pickled:
+            if len(pickled) > FEW_BYTES:
+                return write_whole(framer, [pickled])
+            try:
+                write(pickled)
+            except Exception:  # it is closed, or there is a memoryview of it
+                return False
+            return True
         if pickled is not None:
             vars(pickler)["_fastpickle_is_refused"] = True
         return False

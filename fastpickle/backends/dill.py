@@ -281,5 +281,5 @@ _quick_installed: Any = None
 if _is_quick and _are_dills(_dill.dump):
     _CODE_OF_METHOD = _DillPickler.dump.__code__
     _CODE_OF_FUNCTION = _dill.dump.__code__
-    _quick_installed = Quick(_DillPickler, graft.may_be_plain)
+    _quick_installed = Quick(_DillPickler, graft.may_be_plain)  # which keeps the method, so that its id stays its own
     hooks.writers[id(_DillPickler.dump)] = _write_at_once
