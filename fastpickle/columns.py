@@ -105,7 +105,7 @@ def memoize(objs: list[Any], memo: Memo) -> Gets | None:
     new_ids = [*islice(reversed(memo), grown)][::-1]
     places = [memo[key][0] - before for key in new_ids]
     if grown and places[-1] >= grown:  # those that were not new have been counted, too
-        memo.update(zip(new_ids, zip(count(before), map(objs.__getitem__, places))))  # noqa: B905  # count() again
+        memo.update(zip(new_ids, zip(count(before), map(objs.__getitem__, places))))  # noqa: B905  # count() has no end
     ids = [*map(id, objs)]
     keys = {*ids}
     if 4 * len(keys) < len(ids):
@@ -295,9 +295,9 @@ def _among_gets(objs: list[Any], gets: Gets, write: Writer) -> list[Column]:
     places = [i for i, get in enumerate(gets) if get is None]
     pieces: list[Any] = [*gets]
     if places:
-        new: list[Any] = write([objs[i] for i in places], None)
-        written = map(b"".join, zip(*[repeat(c) if type(c) is bytes else c for c in new]))  # noqa: B905  # repeat()
-        for i, piece in zip(places, written, strict=True):
+        new = write([objs[i] for i in places], None)
+        columns = [repeat(c, len(places)) if type(c) is bytes else c for c in new]
+        for i, piece in zip(places, map(b"".join, zip(*columns, strict=True)), strict=True):
             pieces[i] = piece
     return [pieces]
 

@@ -405,7 +405,7 @@ def _back_off(dump: Any) -> None:
 
 
 def _is_exact(t: type) -> bool:
-    return t is list or t is dict or t is tuple or t is set or t is frozenset
+    return id(t) in hooks.CONTAINER_IDS
 
 
 def _is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
@@ -426,12 +426,12 @@ def is_tiny(obj: Any, t: type) -> bool:
 
 def may_be_plain(obj: Any, t: type) -> bool:
     """Tell whether an object is an exact container, and is long, or has nothing but plain data in it at the top."""
-    return (t is dict or t is list or t is tuple or t is set or t is frozenset) and (
+    return id(t) in hooks.CONTAINER_IDS and (
         len(obj) >= FEWEST or _PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
     )
 
 
-_PLAIN_IDS: Final = hooks.ATOM_IDS.union(map(id, (list, dict, tuple, set, frozenset, bytearray)))
+_PLAIN_IDS: Final = hooks.ATOM_IDS | hooks.CONTAINER_IDS | {id(bytearray)}
 
 
 def is_for_batches(obj: Any, t: type) -> bool:
