@@ -27,7 +27,7 @@ from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file
+from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file, memoized
 from .cpickler import (
     ROOM,
     SMALL_TABLE,
@@ -74,6 +74,8 @@ _FIRST_CHUNK: Final = 10_000
 _LONG: Final = 1_000_000
 _long = _LONG  # but for `calibrate`
 _CHUNK: Final = 16 << 20
+#: What is fewer bytes for an entry of the memo Python has written, by columns, before C has and the entry is fetched.
+_PER_ENTRY: Final = 128
 #: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
 _LARGE_MEMO: Final = 16 << 20
 #: Up to which recursion limit C is not likely to run out of stack before it.
@@ -246,9 +248,10 @@ class _Chunks:
         self.source = self._items(start)
 
     def write_all(self) -> None:
-        """Write the items from the first one on, as far as C can, in whole batches."""
+        """Write the items from the first one on, as far as C can and as it pays, in whole batches."""
         n = len(self.obj)
-        size = _FIRST_CHUNK
+        is_fetched = self.dump.root is not self.obj or not is_for_batches(self.obj, type(self.obj))
+        size = BATCHSIZE if is_fetched else _FIRST_CHUNK
         while self.done < n:
             taken = self._write(min(size, n - self.done))
             if taken is not None:  # C stopped in the middle: once more, as far as it came
@@ -259,9 +262,20 @@ class _Chunks:
                 return
             if self.grafter.__sizeof__() > _LARGE_MEMO and self.dump.root is not self.obj:
                 return  # to fetch a larger one would take too much room
+            if is_fetched and self.done == self.start + BATCHSIZE and self._is_slower():
+                return
             per_item = self.grafter.held.written // size + 1
             size = max(1, _CHUNK // per_item // BATCHSIZE) * BATCHSIZE
             use(self.grafter, self.pickler, self.plan, {}, self.dump.known)
+
+    def _is_slower(self) -> bool:
+        """Tell whether there was so much to memoize in the first batch that Python has written it before C and that."""
+        grafter = self.grafter
+        return (
+            self.plan.graft_rule is hooks.STOCK_RULE
+            and not (grafter.known or grafter.table)  # instances take Python longer
+            and grafter.held.written < _PER_ENTRY * (len(memoized(grafter)) - len(self.pickler.memo))
+        )
 
     def _write(self, n: int) -> int | None:
         """Write the next `n` items, or say how many of them C would have written."""
@@ -330,7 +344,11 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
         Whether it is written; if not, nothing is.
     """
     dump = pickler._fastpickle_dump
-    if dump.root is obj or not _may_offer(pickler, plan, n):  # as a root it was refused already
+    if (
+        dump.root is obj  # as a root it was refused already
+        or (plan.graft_rule is hooks.STOCK_RULE and _is_slower(obj))
+        or not _may_offer(pickler, plan, n)
+    ):
         return False
     framer = pickler.framer
     memo = pickler.memo
@@ -396,6 +414,11 @@ def may_write() -> bool:
         and threading.stack_size() == 0
         and sys.getrecursionlimit() <= _DEEP  # up to 3.11 it limits C too
     )
+
+
+def _is_slower(obj: Any) -> bool:
+    """Tell whether a container begins with a text: Python has a column of them before C has and the memo is fetched."""
+    return type(obj) is not dict and type(next(iter(obj), None)) is str
 
 
 def _back_off(dump: Any) -> None:

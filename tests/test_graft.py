@@ -39,6 +39,7 @@ from test_install import in_child
 import fastpickle
 from fastpickle import cpickler, graft, hooks, instances, lazymemo
 from fastpickle._stdlib import CPickler, awkward_batches
+from fastpickle.quick import Quick
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 
@@ -220,18 +221,37 @@ def test_offsets_in_the_frame(protocol: int) -> None:
         assert fastpickle.dumps(obj, protocol) == stock(obj, protocol), offset
 
 
-@pytest.mark.parametrize("at", [0, 1, 999, 1000, 1001, 9_999, 10_000, 10_001, 25_000, 30_999])
+@pytest.mark.parametrize("at", [0, 1, 999, 1000, 1001, 1002, 9_999, 10_000, 10_001, 25_000, 30_999])
 @pytest.mark.parametrize("kind", ["list", "dict"])
-def test_something_else_among_the_items(kind: str, at: int, offers: list[tuple[str, Any]]) -> None:
-    """C writes whole batches before it, and of a list those after it; the rest goes item by item."""
+@pytest.mark.parametrize("content", [str, lambda i: i / 7], ids=["texts", "floats"])
+def test_something_else_among_the_items(
+    content: Callable[[int], Any], kind: str, at: int, offers: list[tuple[str, Any]]
+) -> None:
+    """C writes whole batches before it, and of a list those after it; the rest goes item by item.
+
+    Of what there is much to memoize it writes but the first one.
+    """
     for first in (0, 30):  # instances: from 25 on another kind of C pickler takes over
-        items: list[Any] = [*(objects.Plain(a=i) for i in range(first)), *(str(i) for i in range(31_000 - first))]
+        items: list[Any] = [*(objects.Plain(a=i) for i in range(first)), *(content(i) for i in range(31_000 - first))]
         items[at] = Custom(at)
         obj: Any = items if kind == "list" else dict(enumerate(items))
         for protocol in (2, 4):
+            offers.clear()
             assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
-        if at > 1001:
-            assert any(name == "batches" and result >= 1000 for name, result in offers)
+            by_c = sum(result for name, result in offers if name == "batches")
+            if first or content is not str:  # instances take Python longer
+                assert by_c >= (at - 1) // 1000 * 1000
+            else:
+                assert by_c == (1000 if at >= 1000 else 0)
+
+
+def test_texts_are_left_to_python(offers: list[tuple[str, Any]]) -> None:
+    """Python has a column of them before C has, and their entries of the memo; but a column of numbers is for C."""
+    texts = [f"text {i}" for i in range(500)]
+    for obj, by_c in ((texts, 0), (tuple(texts), 0), ({*texts}, 0), ([*range(500)], 1), ([[1.5] * 60] * 60, 1)):
+        offers.clear()
+        assert fastpickle.dumps([Custom(), obj, "end"], 4) == stock([Custom(), obj, "end"], 4)
+        assert sum(result is True for name, result in offers if name == "whole") == by_c, obj
 
 
 def test_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -783,6 +803,31 @@ def test_c_is_asked_once(offers: list[tuple[str, Any]], monkeypatch: pytest.Monk
         begun.clear()
         fastpickle.dumps(obj, proto)  # has a C pickler of its own
         assert not begun
+
+
+def test_table_of_the_last_dump() -> None:
+    """The table of C's memo is kept for the next dump, up to a size, and not after a small dump or many large ones."""
+    quick = Quick(fastpickle.Pickler)
+    sizes = []
+
+    def dump(n: int) -> None:
+        obj = [str(i) for i in range(n)]
+        assert quick.dumps(obj, 4) == stock(obj, 4)
+        (c,) = quick._idle[4]
+        sizes.append(c.__sizeof__())
+        assert not c.memo.copy()
+
+    dump(3)
+    least = sizes[0]
+    for _ in range(40):
+        dump(1000)
+    assert max(sizes) > 10 * least
+    assert sizes.count(least) == 2  # from time to time it is given up: the next dumps may have less to memoize
+    dump(4)
+    assert sizes[-1] == least
+    dump(1000)
+    dump(50_000)
+    assert sizes[-1] == least
 
 
 class _InMemory(io.BytesIO):

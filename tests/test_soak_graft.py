@@ -218,12 +218,14 @@ def test_soak_graft(name: str) -> None:
     count = 0
     with ExitStack() as stack:
         stack.enter_context(grafts.prepared())
+        stack.callback(grafts.offer_all, False)
         if dill is not None:
             stack.callback(dill.extend, False)
         while number < stop and (CASES or time.monotonic() < end):
             block = number // BLOCK
             if dill is not None:
                 dill.extend(_extended(block, name))
+            grafts.offer_all(bool(block // 4 % 2))
             numbers = [*range(number, min(stop, (block + 1) * BLOCK))]
             count += _compare_block(name, numbers, measure=True)
             number = numbers[-1] + 1

@@ -35,10 +35,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from fastpickle import graft
+
 from . import hooked, objects
 from .compare import PythonFile, Run, describe, describe_error
 
-__all__ = ["COUNTS", "DILL", "LENGTHS", "SESSIONS", "VALUES", "Case", "Maker", "case", "prepared"]
+__all__ = ["COUNTS", "DILL", "LENGTHS", "SESSIONS", "VALUES", "Case", "Maker", "case", "offer_all", "prepared"]
 
 FRAME = 64 * 1024  # bytes; the size at which a frame is cut, and from which on bytes and str stand outside frames
 
@@ -49,6 +51,14 @@ COUNTS: collections.Counter[tuple[object, ...]] = collections.Counter()
 LENGTHS = (0, 1, 2, 3, 4, 63, 64, 65, 66, 127, 128, 129, 998, 999, 1000, 1001, 1002, 1999, 2000, 2001, 2002, 3000, 3001)
 #: From about here on a container inside may be written apart.
 MIDDLE = (31, 32, 33, 47, 48, 49, 50, 51, 52, 55, 60, 63, 64, 65, 66, 80, 100, 127, 128, 129)
+
+
+_economy = graft._PER_ENTRY, graft._is_slower
+
+
+def offer_all(on: bool) -> None:
+    """Let C write, of what it can, also what Python would write as soon; or leave that to Python again."""
+    graft._PER_ENTRY, graft._is_slower = (0, lambda obj: False) if on else _economy  # type: ignore[misc]  # Final
 
 
 # The classes that are pickled.  Those that record say so with told(), and only in the run that is on.
