@@ -388,7 +388,8 @@ def take_own(pickler: Any, plan: Plan, idle: list[Any]) -> Any:
     """Return a C pickler that may be used over and over for the same `pickler`, and may write any amount."""
     grafter = _make(Grafter, plan.proto, fix_imports=True, held=_Collected())
     grafter.idle = idle
-    grafter.has_names = False
+    grafter.has_names = grafter.is_large = False
+    grafter.times = 0
     use(grafter, pickler, plan, {}, {})
     return grafter
 

@@ -13,7 +13,7 @@ import io
 from collections.abc import Callable
 from operator import attrgetter
 from types import BuiltinMethodType
-from typing import Any
+from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
@@ -27,6 +27,10 @@ _attributes = attrgetter(
     "save", "dump", "__init__", "__new__", "__setattr__", "memoize", "put", "get", "persistent_id", "save_reduce",
     "save_global", "_batch_appends", "_batch_setitems", "_BATCHSIZE", "__getattribute__", "fastpickle_grafts",
 )  # fmt: skip
+#: A larger table of the memo is not kept for the next dump, nor any for more dumps than so many: to clear one of
+#: 128 KiB takes 4 us, to let it grow again 15 us.
+_LARGEST_TABLE: Final = 300 << 10
+_TIMES: Final = 32
 _makes = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
 
 
@@ -128,7 +132,7 @@ class Quick:
             or hasattr(cls, "reducer_override")
             or hasattr(cls, "__getattr__")
             or not cls.fastpickle_grafts
-            or (rule is not hooks.STOCK_RULE and self._is_for_c is None)
+            or (rule is not hooks.STOCK_RULE and self._is_for_c is None and not graft.may_be_plain(obj, type(obj)))
             or not graft.may_write()
         ):
             return None
@@ -156,9 +160,16 @@ class Quick:
             or (rule is not hooks.STOCK_RULE and not rule.is_free(pickler, obj, pieces[0], protocol))
         ):
             pickled = graft.finished(pickler, plan, grafter, obj)
-            if grafter.__sizeof__() > LARGE_TABLE:
-                grafter.memo = {}
+            size = grafter.__sizeof__()
+            if size > LARGE_TABLE:  # the next dump may be as large as this one
+                grafter.times += 1
+                grafter.is_large = size < _LARGEST_TABLE and grafter.times % _TIMES > 0
+                if not grafter.is_large:
+                    grafter.memo = {}
             grafter.has_names = False
+        elif grafter.is_large:
+            grafter.is_large = False
+            grafter.memo = {}
         pieces.clear()
         if grafter.asked:
             grafter.asked = 0

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from oracle import objects, samples, strategies
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, Run, describe_error, explain, use
+from oracle.compare import ALL, Implementation, Run, describe_error, explain, stock_dumps, use
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
@@ -576,6 +576,31 @@ def test_builtins(name: str, many: int) -> None:
             assert backend.dumps(what, protocol) == expected
             with fastpickle.patched():
                 assert dill.dumps(what, protocol) == expected
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_dumps_with_dills_entries(protocol: int) -> None:
+    """Importing dill edits stock's table: `fastpickle.dumps` writes what that makes of it, plain data by C."""
+    objs = {
+        "small": {"id": 1, "tags": ["a", 2.5]},
+        "list": [(i, str(i)) for i in range(2000)],
+        "module's": {"__name__": "x", "a": 1},
+        "a module's inside": [{"__name__": "sys"}, *range(100)],
+        "bytes": {"a": [b"text", {1, 2}, frozenset({3}), bytearray(b"x")]},
+        "classes": [dict, Custom, len, codecs.encode],
+        "class": Custom,
+        "instances": [Custom(), 1],
+        "cell": types.CellType(1),
+    }
+    dill.extend(True)
+    try:
+        for name, obj in objs.items():
+            for _ in range(2):
+                assert fastpickle.dumps(obj, protocol) == stock_dumps(obj, protocol), name
+        if CPickler is not None:
+            assert fastpickle._quick._by_c(objs["small"], protocol)
+    finally:
+        dill.extend(False)
 
 
 _NAME = "__name__"
