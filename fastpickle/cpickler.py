@@ -48,6 +48,7 @@ __all__ = [
     "give_back",
     "is_by_name",
     "is_found",
+    "is_refused",
     "is_written",
     "prefixes",
     "prepare_to_keep",
@@ -267,6 +268,16 @@ def reducer(pickler: Any, plan: Plan, t: type) -> Callable[[Any], Any] | None:
         return None
     hiding = _hiding(pickler, plan, t)
     return None if hiding is None else _reduce(t, hiding, plan.proto)
+
+
+def is_refused(pickler: Any, plan: Plan, t: type) -> bool:
+    """Tell whether C gives up at every instance of a type that it has no opcodes for."""
+    if t is FunctionType or t is BuiltinFunctionType or id(t) in METACLASS_IDS:
+        return False
+    try:
+        return id(type(t)) not in METACLASS_IDS or _hiding(pickler, plan, t) is None
+    except Exception:  # as if C had asked (`is_written`)
+        return True
 
 
 def _hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:

@@ -59,7 +59,12 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
 
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     n = len(obj)
-    if n >= FEWEST and not graft.is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj, n):
+    if (
+        n >= FEWEST
+        and n >= FEWEST + len(pickler.memo)  # sooner than `whole` says so
+        and not graft.is_for_batches(obj, list)
+        and _is_saved_whole(pickler, plan, obj, n)
+    ):
         return
     memo = pickler.memo
     i = len(memo)

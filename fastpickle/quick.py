@@ -139,6 +139,9 @@ class Quick:
         pickler = self._stand_ins[protocol]
         if rule.allows is not None and not rule.allows(pickler):
             return None
+        t = type(obj)
+        if (t is list or t is dict) and len(obj) > BATCHSIZE and graft.has_refused(pickler, plan, obj, t):
+            return b""
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         idle = self._idle[protocol]
         try:

@@ -805,6 +805,37 @@ def test_c_is_asked_once(offers: list[tuple[str, Any]], monkeypatch: pytest.Monk
         assert not begun
 
 
+class _Odd(type):
+    """A metaclass that nothing is known of."""
+
+
+@pytest.mark.parametrize("index", [5_999, 3_999, 77])
+@pytest.mark.parametrize("kind", ["list", "dict"])
+def test_a_few_items_are_looked_at(
+    kind: str, index: int, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """C is not asked about what it is seen to give up at, and is asked about all else."""
+    asked: list[object] = []
+    is_written = cpickler.is_written
+    monkeypatch.setattr(cpickler, "is_written", lambda c, obj: asked.append(obj) or is_written(c, obj))
+    is_looked_at = index == 5_999 or (kind == "list" and index == 3_999)
+    refused = [Custom(), _Odd("C", (), {"__reduce__": lambda self: (int, ())})()]
+    for x in (*refused, objects.Plain(a=1), Custom, stock, len, 2.5, [Custom()], (1,), {1}, bytearray(b"x"), b"x"):
+        items: list[Any] = [*range(6_000)]
+        items[index] = x
+        obj: Any = items if kind == "list" else dict(enumerate(items))
+        for protocol in (2, 4):
+            expected = stock(obj, protocol)
+            assert fastpickle.dumps(obj, protocol) == expected
+            for path in (None, tmp_path / "file"):  # each has a way of its own
+                asked.clear()
+                with io.BytesIO() if path is None else path.open("wb") as file:
+                    fastpickle.Pickler(file, protocol).dump(obj)
+                    written = file.getvalue() if isinstance(file, io.BytesIO) else b""
+                assert (written if path is None else path.read_bytes()) == expected
+                assert any(y is obj for y in asked) != (is_looked_at and any(x is y for y in refused))
+
+
 def test_table_of_the_last_dump() -> None:
     """The table of C's memo is kept for the next dump, up to a size, and not after a small dump or many large ones."""
     quick = Quick(fastpickle.Pickler)
