@@ -6,6 +6,9 @@ import collections
 import datetime
 import decimal
 import pickle
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -287,6 +290,53 @@ def test_methods_that_are_attributes_elsewhere(name: str) -> None:
         return [obj, Act(lambda: setattr(run.pickler, name, value)), [*obj], obj]
 
     compare(late)
+
+
+@pytest.mark.skipif(not PYPY, reason="ValueSuite.test_too_deep does it")
+@pytest.mark.parametrize("name", ["fastpickle.Pickler", "pickle._Pickler"])
+def test_too_deep(name: str) -> None:
+    """A structure without an end raises RecursionError, or is written, and the pickler stays usable.
+
+    In a process without a JIT: "Fatal RPython error: AssertionError" in jit_rvmprof_code, while compiled code is left
+    by the exception, is what ends stock's dumps now and then, too.
+    """
+    code = f"""
+        import io, pickle, sys
+        sys.path[:0] = {sys.path!r}
+        import fastpickle
+        from oracle.allowed import is_too_deep
+        fastpickle.install()
+
+        class Plain:
+            pass
+
+        def instance(x):
+            plain = Plain()
+            plain.x = x
+            return plain
+
+        failed = 0
+        for wrap in (lambda x: [x], lambda x: {{"a": x}}, lambda x: (x,), instance):
+            for protocol in (2, 4):
+                obj = "inmost"
+                for _ in range(20_000):
+                    obj = wrap(obj)
+                pickler = {name}(io.BytesIO(), protocol)
+                try:
+                    pickler.dump(obj)
+                except Exception as exc:
+                    assert is_too_deep(exc), repr(exc)
+                    failed += 1
+                pickler.dump([1])
+                file = io.BytesIO()
+                {name}(file, protocol).dump([1, [2]])
+                assert pickle.loads(file.getvalue()) == [1, [2]]
+        print(failed)
+    """
+    command = [sys.executable, "--jit", "off", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 0
 
 
 def test_engine() -> None:

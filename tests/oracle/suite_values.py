@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from . import objects, samples, strategies
-from .allowed import is_too_deep
+from .allowed import PYPY, is_too_deep
 from .compare import ALL, Implementation, PythonFile, Run, check
 
 FRAMED = tuple(p for p in ALL if p >= 4)
@@ -333,6 +333,7 @@ class ValueSuite(Suite):
         finally:
             sys.setrecursionlimit(old)
 
+    @pytest.mark.skipif(PYPY, reason="PyPy 8's JIT aborts now and then where the stack ends; see test_straight")
     @pytest.mark.parametrize("kind", ["list", "dict", "tuple", "instance"])
     def test_too_deep(self, kind: str) -> None:
         """A structure without an end raises RecursionError, and leaves the pickler usable; or it is written."""
