@@ -79,13 +79,16 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int) -> b
     t = type(obj)
     is_little = n < _SOON_READ and len(pieces) == (3 if is_spliced and proto >= 4 else 1)
     others: list[Any] | None = None  # than `obj`: containers, if they are found sooner than what is in the bytes
-    if n >= BATCHSIZE and not pickler.memo:
+    before = pickler.memo
+    if n >= BATCHSIZE and len(before) <= _FEW_BEFORE:
         table = grafter.__sizeof__() - _SIZE
         is_small = table * _PER_TABLE_BYTE < n
         if table < LARGE_TABLE and (is_small or n > 4096):  # a table may have been larger before
             objs = memoized(grafter)
             if is_small or len(objs) * 32 * _PER_TABLE_BYTE < n:
                 others = [x for x in objs if id(type(x)) in _BATCHED and x and x is not obj]
+                if before:
+                    others = [x for x in others if id(x) not in before]
         if others is None and t is list and _are_small_sets(obj, grafter):
             others = []
     if others is None and not is_little:
@@ -431,6 +434,8 @@ def _has_key(dicts: Iterable[dict[Any, Any]], names: Iterable[Any]) -> bool:
     return any(type(name) is not str or name in x for x in dicts for name in names)
 
 
+#: So much that was memoized before is looked at with what C has memoized now.
+_FEW_BEFORE: Final = 100
 #: So few bytes are read sooner than it takes to ask for the memo.
 _SOON_READ: Final = 24_000
 #: So many frames may be read for what is in them by chance.

@@ -75,14 +75,16 @@ class GraftRule:
         n = data.count(EMPTY_DICT)
         if not n:
             return True
+        if n == 1 and type(obj) is dict:  # no other one is in it
+            for name in self.names:
+                if name in obj:
+                    return False
+            return self.lengths is None or len(obj) not in self.lengths(pickler)
         find = data.find  # `in` tries to make a number of the text first, which takes 70 ns
         for text in self.texts_of_names[proto]:
             if find(text) >= 0:
                 return False
-        if self.lengths is None:
-            return True
-        lengths = self.lengths(pickler)
-        return len(data) < 2 * min(lengths) or (n == 1 and type(obj) is dict and len(obj) not in lengths)
+        return self.lengths is None or len(data) < 2 * min(self.lengths(pickler))
 
 
 def texts_of(names: Iterable[str], proto: int) -> tuple[bytes, ...]:
