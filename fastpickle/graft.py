@@ -228,7 +228,8 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0) -> int:
     if is_all:
         dump.penalty = 0
     else:
-        _back_off(dump)
+        if not chunks.is_slower:
+            _back_off(dump)
         if chunks.grafter.table is not None:
             hooks.doubt(pickler)
     return chunks.done - start
@@ -240,6 +241,7 @@ class _Chunks:
     Attributes:
         done: the index of the first item that is not written.
         grafter: the C pickler, which has memoized just what is written.
+        is_slower: whether it was stopped, since Python writes the others as soon.
     """
 
     def __init__(self, pickler: Any, plan: Plan, obj: Any, start: int, dump: Any) -> None:
@@ -250,6 +252,7 @@ class _Chunks:
         self.dump = dump
         self.is_list = type(obj) is list
         self.done = start
+        self.is_slower = False
         self.grafter = take(pickler, plan, pickler.memo, dump.known)
         self.source = self._items(start)
 
@@ -268,8 +271,10 @@ class _Chunks:
                 return
             if self.grafter.__sizeof__() > _LARGE_MEMO and self.dump.root is not self.obj:
                 return  # to fetch a larger one would take too much room
-            if is_fetched and self.done == self.start + BATCHSIZE and self._is_slower():
-                return
+            if is_fetched and self.done == self.start + BATCHSIZE:
+                self.is_slower = self._is_slower()
+                if self.is_slower:
+                    return
             per_item = self.grafter.held.written // size + 1
             size = max(1, _CHUNK // per_item // BATCHSIZE) * BATCHSIZE
             use(self.grafter, self.pickler, self.plan, {}, self.dump.known)
@@ -350,11 +355,7 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
         Whether it is written; if not, nothing is.
     """
     dump = pickler._fastpickle_dump
-    if (
-        dump.root is obj  # as a root it was refused already
-        or (plan.graft_rule is hooks.STOCK_RULE and _is_slower(obj))
-        or not _may_offer(pickler, plan, n)
-    ):
+    if dump.root is obj or not _may_offer(pickler, plan, n):  # as a root it was refused already
         return False
     framer = pickler.framer
     memo = pickler.memo
@@ -422,19 +423,18 @@ def may_write() -> bool:
     )
 
 
-def _is_slower(obj: Any) -> bool:
-    """Tell whether a container begins with a text: Python has a column of them before C has and the memo is fetched."""
-    return type(obj) is not dict and type(next(iter(obj), None)) is str
-
-
 def has_refused(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     """Tell whether one of a few items of a long list or dict is what C gives up at.
 
     C finds it in a fifth of the time in which Python writes all that is before it.
     """
-    if not (t is list or t is dict) or len(obj) < _LOOKED_AT:
+    n = len(obj) if t is list or t is dict else 0
+    if n < _LOOKED_AT:
         return False
-    some = obj[:: -(len(obj) // 3)] if t is list else (next(reversed(obj.values()), None),)
+    try:
+        some = obj[:: -(n // 3)] if t is list else (next(reversed(obj.values()), None),)
+    except RuntimeError:  # another thread has changed it
+        return False
     return any(id(kind) not in _PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
 
 

@@ -31,6 +31,8 @@ _attributes = attrgetter(
 #: 128 KiB takes 4 us, to let it grow again 15 us.
 _LARGEST_TABLE: Final = 300 << 10
 _TIMES: Final = 32
+#: So many bytes of the table are for one byte that is written, at the most, where it is of this dump.
+_PER_BYTE: Final = 8
 _makes = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
 
 
@@ -164,9 +166,14 @@ class Quick:
         ):
             pickled = graft.finished(pickler, plan, grafter, obj)
             size = grafter.__sizeof__()
-            if size > LARGE_TABLE:  # the next dump may be as large as this one
+            if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
                 grafter.times += 1
-                grafter.is_large = size < _LARGEST_TABLE and grafter.times % _TIMES > 0
+                grafter.is_large = (
+                    size < _LARGEST_TABLE
+                    and pickled is not None
+                    and size <= _PER_BYTE * len(pickled)  # else it is from one before
+                    and grafter.times % _TIMES > 0
+                )
                 if not grafter.is_large:
                     grafter.memo = {}
             grafter.has_names = False
