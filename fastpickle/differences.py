@@ -83,7 +83,7 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int) -> b
     if n >= BATCHSIZE and len(before) <= _FEW_BEFORE:
         table = grafter.__sizeof__() - _SIZE
         is_small = table * _PER_TABLE_BYTE < n
-        if t is list and table > 16 * len(obj) and _is_flat(obj, t, proto, n):
+        if t is list and table > 16 * len(obj) > LARGE_TABLE and _is_flat(obj, t, proto, n):
             others = []  # to look at the items takes 7 ns for each, at what is memoized 13 ns
         elif table < LARGE_TABLE and (is_small or n > 4096):  # a table may have been larger before
             objs = memoized(grafter)
