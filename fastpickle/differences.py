@@ -55,7 +55,8 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
     proto = plan.proto
     if proto == 0 and awkward_escapes is not None and any(map(awkward_escapes.search, grafter.pieces)):
         return False
-    n = grafter.held.written
+    pieces = grafter.pieces
+    n = len(pieces[0]) if len(pieces) == 1 else grafter.held.written
     if of_items is None and grafter.table is None and _is_soon_ours(pickler, plan, grafter, obj, n):
         return True
     written = _Written(pickler, plan, grafter, obj, of_items)
