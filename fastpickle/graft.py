@@ -53,7 +53,6 @@ __all__ = [
     "batches",
     "calibrate",
     "dumps",
-    "finished",
     "has_refused",
     "is_for_batches",
     "is_tiny",
@@ -190,12 +189,7 @@ def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
         obj: what is dumped.
     """
     grafter = written_by(pickler, plan, {}, {}, obj, room=sys.maxsize)
-    return None if grafter is None else finished(pickler, plan, grafter, obj)
-
-
-def finished(pickler: Any, plan: Plan, grafter: Any, obj: Any) -> bytes | None:
-    """Return the pickle of `obj` that C has written, if Python would have written the same, or it can be mended."""
-    if not made_ours(pickler, plan, grafter, obj):
+    if grafter is None or not made_ours(pickler, plan, grafter, obj):
         return None
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
 

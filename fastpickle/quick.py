@@ -18,6 +18,9 @@ from typing import Any, Final
 from . import graft, hooks
 from ._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
 from .cpickler import LARGE_TABLE, ManyInstances, take_own
+from .differences import made_ours
+from .graft import may_write
+from .hooks import STOCK_RULE, entries_of
 from .splicing import FEW_BYTES, write_whole
 
 __all__ = ["Quick"]
@@ -119,9 +122,13 @@ class Quick:
         cls = self._cls
         attributes = _attributes(cls)
         dispatch = cls.dispatch
-        entries = hooks.entries_of(dispatch)
+        entries = entries_of(dispatch)
         if attributes != self._attributes or entries != self._entries or type(dispatch) is not self._table:
-            if _makes(cls) != self._makes or hooks.plan(self._stand_ins[protocol]).graft_rule is None:
+            if (
+                _makes(cls) != self._makes
+                or not cls.fastpickle_grafts
+                or hooks.plan(self._stand_ins[protocol]).graft_rule is None
+            ):
                 return None  # and nothing is kept of it
             self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
             self._table = type(dispatch)
@@ -133,9 +140,8 @@ class Quick:
             rule is None
             or hasattr(cls, "reducer_override")
             or hasattr(cls, "__getattr__")
-            or not cls.fastpickle_grafts
-            or (rule is not hooks.STOCK_RULE and self._is_for_c is None and not graft.may_be_plain(obj, type(obj)))
-            or not graft.may_write()
+            or (rule is not STOCK_RULE and self._is_for_c is None and not graft.may_be_plain(obj, type(obj)))
+            or not may_write()
         ):
             return None
         pickler = self._stand_ins[protocol]
@@ -162,9 +168,11 @@ class Quick:
             len(pieces) > 1
             or len(pieces[0]) >= BATCHSIZE  # enough for two batches
             or not protocol
-            or (rule is not hooks.STOCK_RULE and not rule.is_free(pickler, obj, pieces[0], protocol))
+            or (rule is not STOCK_RULE and not rule.is_free(pickler, obj, pieces[0], protocol))
         ):
-            pickled = graft.finished(pickler, plan, grafter, obj)
+            pickled = None
+            if made_ours(pickler, plan, grafter, obj):
+                pickled = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             size = grafter.__sizeof__()
             if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
                 grafter.times += 1

@@ -37,9 +37,8 @@ from oracle.compare import stock_dumps as stock
 from test_install import in_child
 
 import fastpickle
-from fastpickle import cpickler, graft, hooks, instances, lazymemo
+from fastpickle import cpickler, graft, hooks, instances, lazymemo, quick
 from fastpickle._stdlib import CPickler, awkward_batches
-from fastpickle.quick import Quick
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 
@@ -54,8 +53,8 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
     """Record what each offer came to."""
     seen: list[tuple[str, Any]] = []
 
-    def recorded(name: str) -> Callable[..., Any]:
-        offer = getattr(graft, name)
+    def recorded(module: Any, name: str) -> Callable[..., Any]:
+        offer = getattr(module, name)
 
         def record(*args: Any) -> Any:
             result = offer(*args)
@@ -64,8 +63,9 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
 
         return record
 
-    for name in ("at_once", "root", "batches", "whole", "dumps", "finished"):
-        monkeypatch.setattr(graft, name, recorded(name))
+    for name in ("at_once", "root", "batches", "whole", "dumps"):
+        monkeypatch.setattr(graft, name, recorded(graft, name))
+    monkeypatch.setattr(quick, "made_ours", recorded(quick, "made_ours"))
     yield seen
 
 
@@ -849,13 +849,13 @@ def test_shorter_when_it_is_looked_at(kind: str) -> None:
 
 def test_table_of_the_last_dump() -> None:
     """The table of C's memo is kept for the next dump, up to a size, if there is as much to memoize again."""
-    quick = Quick(fastpickle.Pickler)
+    dumper = quick.Quick(fastpickle.Pickler)
     sizes = []
 
     def dump(n: int) -> None:
         obj = [str(i) for i in range(n)]
-        assert quick.dumps(obj, 4) == stock(obj, 4)
-        (c,) = quick._idle[4]
+        assert dumper.dumps(obj, 4) == stock(obj, 4)
+        (c,) = dumper._idle[4]
         sizes.append(c.__sizeof__())
         assert not c.memo.copy()
 
