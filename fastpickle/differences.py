@@ -92,7 +92,7 @@ def _is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int) -> b
                 others = [x for x in objs if id(type(x)) in _BATCHED and x and x is not obj]
                 if before:
                     others = [x for x in others if id(x) not in before]
-        if others is None and t is list and _are_small_sets(obj, grafter):
+        if others is None and t is list and proto >= 4 and _are_small_sets(obj, grafter):
             others = []
     if others is None and not is_little:
         return False
@@ -156,6 +156,8 @@ def _is_flat(obj: Any, t: type, proto: int, n: int) -> bool:
 
 def _are_small_sets(obj: list[Any], grafter: Any) -> bool:
     """Tell whether a list has sets of less than a batch in it, and nothing else; a set has no list, dict or set in it.
+
+    So it is from protocol 4 on; before, a frozenset in it is reduced to a list.
 
     Args:
         obj: what `grafter` wrote.

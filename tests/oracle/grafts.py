@@ -1242,6 +1242,16 @@ def _long_nested(rng: random.Random) -> Any:
     return obj if rng.random() < 0.5 else [function, obj, obj]
 
 
+def _sets(rng: random.Random) -> Any:
+    """A frozenset of any length in small sets: below protocol 4 it is reduced to a list."""
+    m = Maker(rng, 2)
+    inner: Any = frozenset(range(rng.choice(LENGTHS)))
+    if rng.random() < 0.3:
+        inner = (m.atom(), inner)
+    rows = [{i, inner} if rng.random() < 0.1 else {i} for i in range(rng.choice((3, 60, 200, 1001)))]
+    return rows if rng.random() < 0.5 else [odd(m), rows, inner]
+
+
 def _strings(rng: random.Random) -> Any:
     m = Maker(rng, rng.randrange(1, 5), instances=0.2)
     m.pool += [_payload(rng) for _ in range(3)]
@@ -1401,6 +1411,7 @@ VALUES: dict[str, tuple[float, Value]] = {
     "frame edge": (22, _at_frame_edge),
     "memo": (5, _with_memo),
     "lengths": (7, _lengths),
+    "sets": (2, _sets),
     "long nested": (1.5, _long_nested),
     "strings": (7, _strings),
     "payload runs": (2, _payload_runs),
