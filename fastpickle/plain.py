@@ -48,7 +48,7 @@ __all__ = ["append_batches", "save_dict", "set_batches"]
 
 def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     """Tell whether a container is saved: by C, or hook by hook if the offer ended the plan."""
-    if plan.graft_rule is None:
+    if plan.graft_rule is None or n < FEWEST + len(pickler.memo):  # sooner than `whole` says so
         return False
     if not graft.whole(pickler, plan, obj, n):
         if holds(pickler, plan):
@@ -59,12 +59,7 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
 
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     n = len(obj)
-    if (
-        n >= FEWEST
-        and n >= FEWEST + len(pickler.memo)  # sooner than `whole` says so
-        and not graft.is_for_batches(obj, list)
-        and _is_saved_whole(pickler, plan, obj, n)
-    ):
+    if n >= FEWEST and not graft.is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj, n):
         return
     memo = pickler.memo
     i = len(memo)

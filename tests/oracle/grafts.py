@@ -58,7 +58,7 @@ _per_entry = graft._PER_ENTRY
 
 def offer_all(on: bool) -> None:
     """Let C write, of what it can, also what Python would write as soon; or leave that to Python again."""
-    graft._PER_ENTRY = 0 if on else _per_entry  # type: ignore[misc]  # Final
+    graft._PER_ENTRY = 0 if on else _per_entry  # type: ignore[misc]  # it is Final, but for tests
 
 
 # The classes that are pickled.  Those that record say so with told(), and only in the run that is on.
