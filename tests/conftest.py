@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings, strategies
 from oracle.allowed import PYPY
 
 import fastpickle
@@ -37,6 +38,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if soak:
             config.hook.pytest_deselected(items=soak)
             items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hypothesis_has_its_generator() -> None:
+    """Have Hypothesis make its random generator now: it warns if it sees nobody hold that, and sees nothing frozen."""
+
+    @given(strategies.none())
+    def once(nothing: None) -> None:
+        pass
+
+    once()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def older_objects_are_frozen() -> None:
+    """Let no collection go through what pytest keeps of thousands of tests; each timed sample begins with one."""
+    gc.collect()
+    if not PYPY:
+        gc.freeze()
 
 
 def _state_of_stock() -> tuple[Any, ...]:

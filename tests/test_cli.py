@@ -413,6 +413,7 @@ def test_object_nested_too_deeply(
     code = "DATA = []\nfor _ in range(100_000):\n    DATA = [DATA]\n"
     (tmp_path / "deep_data.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "deep_data", raising=False)  # and afterwards, as it would stay for all tests
     assert "nested too deeply" in one_error(capsys, "--import", "deep_data:DATA")
 
 

@@ -426,6 +426,29 @@ def test_run_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: p
     assert b"ruff: no" in capfdbinary.readouterr().out
 
 
+@pytest.mark.parametrize("timeout", [0, 1])
+def test_what_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timeout: float) -> None:
+    """What a test leaves over is ended with its environment, and so is an environment that takes too long."""
+    script = tmp_path / "tox"
+    pids = tmp_path / "pids"
+    waits = f"echo '= 7 passed in 0.10s ='; sleep 100 & echo $! > {pids}\n" + "sleep 100\n" * bool(timeout)
+    script.write_text(waits, encoding="utf-8")
+    tox = matrix.Tox("", tmp_path, {}, tmp_path)
+    monkeypatch.setattr(matrix.Tox, "command", lambda self, *words: ["/bin/sh", str(script), *words])
+    monkeypatch.setattr(matrix, "_STOP_TIMEOUT", 1.0)
+    result = matrix._run_env(tox, "py310", "", [], timeout)
+    expected = (matrix.FAILED, Counts(7, 1)) if timeout else (matrix.PASSED, Counts(7, 0))
+    assert (result.status, result.counts) == expected
+    assert result.seconds < 50
+    state = Path(f"/proc/{pids.read_text().strip()}/stat")
+    for _ in range(100):  # a process that has been killed ends soon, and is reaped at some time
+        if not state.exists() or " Z " in state.read_text():
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("it is left over")
+
+
 def test_label() -> None:
     """The table names the release, or says that it is missing."""
     one = Interpreter("3.10", "3.10.4", True, True, "PATH", Path("python3.10"))

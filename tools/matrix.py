@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import configparser
+import contextlib
 import hashlib
 import os
 import re
@@ -28,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import BinaryIO
 
 import interpreters
 import mirror
@@ -44,6 +46,12 @@ _WITHOUT_TESTS = ("lint", "types")
 
 _STOP_TIMEOUT = 20.0
 """Seconds that tox has to end after an interruption."""
+
+_POLL = 0.1
+"""Seconds between two looks at what an environment prints."""
+
+_TIMEOUT = 900
+"""Seconds that an environment may take by default: three times what the longest one takes on a slow machine."""
 
 _DESCRIPTION = """\
 Run the project's test matrix with tox.
@@ -164,6 +172,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-e", dest="env", type=env_names, action="extend", metavar="ENV,...", help="only these environments of tox.ini"
     )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=_TIMEOUT,
+        metavar="SECONDS",
+        help="an environment that takes longer is ended, and has failed; 0 for no limit (default: %(default)s)",
+    )
     parser.add_argument("--list", action="store_true", help="only show what would run, on which interpreter")
     parser.add_argument(
         "--allow-missing", action="store_true", help="skip an environment whose interpreter is missing; no error"
@@ -217,7 +232,7 @@ def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
         results: list[Result] = []
         for env, name in plan:
             if name is None or name in found:
-                results.append(_run_env(tox, env, label(name, found), rest))
+                results.append(_run_env(tox, env, label(name, found), rest, options.timeout))
             else:
                 status, failed = (SKIPPED, 0) if options.allow_missing else (MISSING, 1)
                 results.append(Result(env, label(name, found), status, Counts(0, failed)))
@@ -311,42 +326,58 @@ def _with_wheel(tox: Tox) -> Tox:
     return replace(tox, wheel=wheels[0] if wheels else None)
 
 
-def _run_env(tox: Tox, env: str, python: str, rest: Sequence[str]) -> Result:
-    """Run one environment; its output goes to the terminal as it comes, and into a file."""
+def _run_env(tox: Tox, env: str, python: str, rest: Sequence[str], timeout: float = 0) -> Result:
+    """Run one environment; its output goes into a file, and to the terminal as it comes.
+
+    Not through a pipe, which a process that a test has left over would keep open; such processes are ended too.
+    """
     print(f"\n===== {env}: {python}", flush=True)
     package = ["--installpkg", str(tox.wheel)] if tox.wheel else []
     began = time.monotonic()
-    process = subprocess.Popen(
-        tox.command("run", "-e", env, "--skip-missing-interpreters", "false", *package, *rest),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, **tox.settings},
-    )
-    assert process.stdout is not None
     log = tox.logs / f"{env}.log"
-    stopped = False
-    with process.stdout, log.open("wb") as file:
+    log.unlink(missing_ok=True)
+    stopped = ended = False
+    with log.open("ab") as output, log.open("rb") as printed:
+        process = subprocess.Popen(
+            tox.command("run", "-e", env, "--skip-missing-interpreters", "false", *package, *rest),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **tox.settings},
+            start_new_session=True,  # Ctrl-C is passed on by _stop()
+        )
         try:
-            while block := process.stdout.read1(65536):  # type: ignore[attr-defined]
-                sys.stdout.buffer.write(block)
-                sys.stdout.flush()
-                file.write(block)
-                file.flush()
-            process.wait()
+            while process.poll() is None:
+                time.sleep(_POLL)
+                _show(printed)
+                if timeout and time.monotonic() - began > timeout:
+                    ended = True
+                    _stop(process)
         except KeyboardInterrupt:
             stopped = True
             _stop(process)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        _show(printed)
     seconds = time.monotonic() - began
     counts = read_counts(log.read_text(encoding="utf-8", errors="replace")) or Counts(0, 0)
+    if ended:
+        print(f"matrix: {env} has been ended after {timeout:g} seconds", flush=True)
     if stopped:
         return Result(env, python, STOPPED, Counts(counts.passed, max(counts.failed, 1)), seconds)
     if not process.returncode and not rest and not counts.passed and env not in _WITHOUT_TESTS:
         print(f"matrix: {env} has run no test", flush=True)
         return Result(env, python, FAILED, Counts(0, 1), seconds)
-    if process.returncode:
+    if process.returncode or ended:
         return Result(env, python, FAILED, Counts(counts.passed, max(counts.failed, 1)), seconds)
     return Result(env, python, PASSED, counts, seconds)
+
+
+def _show(printed: BinaryIO) -> None:
+    """Print what has been added to a file."""
+    if block := printed.read():
+        sys.stdout.buffer.write(block)
+        sys.stdout.flush()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
