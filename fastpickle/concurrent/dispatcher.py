@@ -237,7 +237,7 @@ class Dispatcher:
                 self._register_new()  # just before we wait: who starts another one after this wakes us
                 if self.pending:
                     self._is_waiting = False  # who has no room for these has none for others
-                    if any(self._room(w, False) for w in self.workers):  # they came since
+                    if self._open_ones(False) or self._open_ones(True):  # they came since
                         timeout = 0
                 elif self._is_closing and not any(w.futures for w in self.workers):
                     return
@@ -289,6 +289,16 @@ class Dispatcher:
             room += min(_MOST_AHEAD, int(self.max_threads * _LEAD / max(worker.seconds, 1e-6)))
         return room if worker.budget is None else min(room, worker.budget)
 
+    def _open_ones(self, ahead: bool) -> list[tuple[int, int, WorkerProcess]]:
+        """Return the workers that may get tasks now: (tasks that it has, room for more, worker).
+
+        Args:
+            ahead: whether they may get more than they have threads for.
+        """
+        if ahead and not all(w.is_ready or w.is_stopped for w in self.workers):
+            return []  # one that will be ready soon has threads for them
+        return [(len(w.futures), room, w) for w in self.workers if (room := self._room(w, ahead)) > 0]
+
     def _send_tasks(self) -> float | None:
         """Give the workers what they have room for, evenly.
 
@@ -296,12 +306,7 @@ class Dispatcher:
             Seconds after which a worker may be stuck; None if there is none that may be.
         """
         for ahead in (False, True):
-            if ahead and not all(w.is_ready or w.is_stopped for w in self.workers):
-                break  # one that will be ready soon has threads for them
-            while self.pending:
-                open_ones = [(len(w.futures), room, w) for w in self.workers if (room := self._room(w, ahead)) > 0]
-                if not open_ones:
-                    break
+            while self.pending and (open_ones := self._open_ones(ahead)):
                 open_ones.sort(key=lambda found: found[0])
                 level = -(-(len(self.pending) + sum(n for n, _, _ in open_ones)) // len(open_ones))
                 for n, room, worker in open_ones:
