@@ -32,7 +32,7 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import NO_VALUE, CPickler, entry_of
 from .hooks import Plan
-from .instances import LOOKED_INTO, METACLASSES, is_bare, is_pure, names
+from .instances import LOOKED_INTO, METACLASSES, is_bare, is_pure, is_somebodys, names
 
 __all__ = [
     "LARGE",
@@ -43,6 +43,7 @@ __all__ = [
     "SMALL_TABLE",
     "Grafter",
     "Held",
+    "Last",
     "ManyInstances",
     "Splice",
     "give_back",
@@ -50,6 +51,7 @@ __all__ = [
     "is_found",
     "is_refused",
     "is_written",
+    "last",
     "prefixes",
     "prepare_to_keep",
     "reducer",
@@ -282,6 +284,9 @@ def is_refused(pickler: Any, plan: Plan, t: type) -> bool:
 
 def _hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
     """Tell whether instances of `t` may be reduced by anybody, as `instances.names` does, for this pickler."""
+    if is_somebodys(t):  # what comes next takes 5 us
+        last.gave_up_for = id(t)
+        return None
     if (
         plan.proto < 2
         or pickler.dispatch.get(t) is not None
@@ -293,6 +298,31 @@ def _hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
     if _reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
         return None
     return names(t, None if entry is NO_VALUE else entry)
+
+
+class Last:
+    """What is remembered of the last dump that C was asked about: the next one is often like it.
+
+    Attributes:
+        gave_up_for: the id of the class with a reduce of its own that made C give up; 0 if it did not.
+    """
+
+    __slots__ = ("gave_up_for",)
+
+    def __init__(self) -> None:
+        self.gave_up_for = 0
+
+    def is_like(self, obj: Any, t: type) -> bool:
+        """Tell whether a small container has an instance of that class, so that C would give up again."""
+        key = self.gave_up_for
+        if t is dict:
+            return len(obj) <= _FEW and key in map(id, map(type, obj.values()))
+        return (t is list or t is tuple) and len(obj) <= _FEW and key in map(id, map(type, obj))
+
+
+last: Final = Last()
+#: So few items are looked at in less time than C takes to give up.
+_FEW: Final = 24
 
 
 def _reduce_entry(pickler: Any, t: type) -> Any:

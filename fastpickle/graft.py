@@ -36,13 +36,16 @@ from .cpickler import (
     give_back,
     is_refused,
     is_written,
+    last,
     take,
     take_table,
     use,
     written_by,
 )
 from .differences import made_ours
+from .doubts import doubt
 from .hooks import Plan
+from .instances import are_somebodys, is_somebodys
 from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
 from .rules import GraftRule
 from .splicing import padding, write, write_pieces, write_whole
@@ -138,7 +141,12 @@ def at_once(pickler: Any, obj: Any) -> bool:
         Whether it is written; if not, nothing is.
     """
     t = type(obj)
-    if t is FunctionType or t is type or is_for_batches(obj, t) or is_tiny(obj, t):
+    if (
+        not _is_offered(hooks.STOCK_RULE, obj, t)
+        or is_for_batches(obj, t)
+        or is_tiny(obj, t)
+        or are_somebodys(obj, t)  # as `Pickler.save` asks
+    ):
         return False
     try:
         save = type(pickler).save
@@ -147,7 +155,8 @@ def at_once(pickler: Any, obj: Any) -> bool:
     except Exception:  # it is a descriptor that raises, or has no hash
         return False
     plan = hooks.plan(pickler)
-    if plan.graft_rule is None or not _is_offered(plan.graft_rule, obj, t):
+    rule = plan.graft_rule
+    if rule is None or not (rule is hooks.STOCK_RULE or _is_offered(rule, obj, t)):
         return False
     framer = pickler.framer
     memo = pickler.memo
@@ -161,10 +170,13 @@ def at_once(pickler: Any, obj: Any) -> bool:
         or framer.file_write.__name__ != "write"
     ):
         return False
-    grafter = None if has_refused(pickler, plan, obj, t) else written_by(pickler, plan, memo, {}, obj)
+    grafter = None
+    if not ((last.gave_up_for and last.is_like(obj, t)) or has_refused(pickler, plan, obj, t)):
+        grafter = written_by(pickler, plan, memo, {}, obj)
     if grafter is None or not made_ours(pickler, plan, grafter, obj):
         pickler.__dict__["_fastpickle_is_refused"] = True
         return False
+    last.gave_up_for = 0
     if not write_whole(framer, grafter.pieces):
         return False
     _take_memo(pickler, memo, grafter, AT_ONCE)
@@ -225,7 +237,7 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0) -> int:
         if not chunks.is_slower:
             _back_off(dump)
         if chunks.grafter.table is not None:
-            hooks.doubt(pickler)
+            doubt(pickler)
     return chunks.done - start
 
 
@@ -361,7 +373,7 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
             give_back(grafter)
             dump.penalty = 0
             return True
-        hooks.doubt(pickler)  # a type's __hash__ may have run, or a module been imported
+        doubt(pickler)  # a type's __hash__ may have run, or a module been imported
     if n < 2 * BATCHSIZE:  # if it has more, `batches` is next
         _back_off(dump)
     return False
@@ -445,7 +457,7 @@ def _is_exact(t: type) -> bool:
 def _is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
     """Tell whether C is asked about what is dumped; a library may have to read files to know a function or a class."""
     if rule is hooks.STOCK_RULE:
-        return t is not FunctionType and t is not type
+        return _is_exact(t) or (t is not FunctionType and t is not type and not is_somebodys(t))
     return may_be_plain(obj, t)
 
 

@@ -19,15 +19,16 @@ from typing import Any, Final
 
 from ._stdlib import for_batch, note, refuse_reduce_value
 from .cpickler import METACLASS_IDS, is_by_name, reducer
+from .doubts import doubt, holds, outside, watched
 from .hashing import HEAP_TYPE, append_batches, save_all, set_batches
-from .hooks import Plan, Write, doubt, hash_savers, holds, outside, saved_by_name, watched
+from .hooks import Plan, Write, hash_savers, saved_by_name
 from .levels import end_frozenset, put
 from .reduce import AS_CLASS, LIST_ITERATORS, PAIR_ITERATORS, is_nobodys, reduce_value, usual_form
 from .shapes import are_sortable, sorted_pairs
 
 __all__ = ["save_instance", "save_known", "save_other"]
 
-#: How many looks at a type may be in vain (`hooks.Dump`).
+#: How many looks at a type may be in vain (`doubts.Dump`).
 _LOOKS: Final = 4
 
 
@@ -71,9 +72,13 @@ def save_other(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -
         else:
             outside(pickler, entry, obj)
         return
-    reduce, rv = reduce_value(pickler, obj, t)
-    if not is_nobodys(reduce, obj, t, False):
+    doubt(pickler)
+    try:
+        reduce, rv = reduce_value(pickler, obj, t)
+    finally:
         doubt(pickler)
+    if is_nobodys(reduce, obj, t, False):
+        pickler.__dict__["_fastpickle_plan"] = plan
     if rv is AS_CLASS or isinstance(rv, str):
         doubt(pickler)
         try:
@@ -102,7 +107,7 @@ class _Watched:
 
     def __iter__(self) -> Iterator[Any]:
         doubt(self._pickler)
-        return watched(self._pickler, self._items)
+        return iter(watched(self._pickler, self._items))
 
 
 def _is_quiet(plan: Plan, obj: Any, t: type) -> bool:

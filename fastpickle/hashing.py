@@ -21,12 +21,15 @@ from operator import is_, length_hint
 from typing import Any, Final
 
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, for_batch, note, note_value, stock_methods
-from .hooks import ATOM_IDS, ATOMS, Plan, Write, doubt, hash_savers, holds, outside, settled
+from .doubts import doubt, holds, outside, settled
+from .hooks import ATOM_IDS, ATOMS, Plan, Write, hash_savers
 from .instances import STDLIBS
 from .levels import end_tuple, put
 from .loop import commit_frame
 from .opcodes import (
     BININT1,
+    MEMOIZED_DICT,
+    MEMOIZED_LIST,
     SHORT_BINBYTES,
     SHORT_BINUNICODE,
     pack_binbytes,
@@ -185,7 +188,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                 i = len(memo)
                 write(
                     prefix
-                    + (_EMPTY_LIST if has_opcodes else EMPTY_LIST + put(proto, i))
+                    + (MEMOIZED_LIST if has_opcodes else EMPTY_LIST + put(proto, i))
                     + (MARK if 1 < n < BATCHSIZE else b"")
                 )
                 memo[id(x)] = i, x
@@ -251,7 +254,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
             else:
                 if prefix:
                     write(prefix)
-                saver = plan.get(t)
+                saver = plan.get(t) if type(t) is type else None  # another metaclass may have a hash of its own
                 if saver is not None:
                     saver(pickler, plan, x, write)
                 elif not rule.save_known(pickler, plan, x, t):
@@ -276,7 +279,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
     def save_dict(prefix: bytes, x: dict[Any, Any], save_pairs: Any) -> bool:
         n = len(x)
         i = len(memo)
-        opening = _EMPTY_DICT if has_opcodes else EMPTY_DICT + put(proto, i)
+        opening = MEMOIZED_DICT if has_opcodes else EMPTY_DICT + put(proto, i)
         shape: Any = None
         if 0 < n <= WIDEST and (rule.is_unsorted is None or not rule.is_unsorted(pickler)):
             shape = shapes.last
@@ -360,8 +363,6 @@ def save_dict(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
     save_dict(b"", obj, save_pairs)
 
 
-_EMPTY_LIST: Final = EMPTY_LIST + MEMOIZE
-_EMPTY_DICT: Final = EMPTY_DICT + MEMOIZE
 _TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3, TUPLE)
 _MEMOIZED_TUPLES: Final = tuple(opcode + MEMOIZE for opcode in _TUPLES)
 

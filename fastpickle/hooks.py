@@ -1,4 +1,4 @@
-"""Which shortcuts a pickler allows: decided once per dump, and again after code that is not ours has run.
+"""Which shortcuts a pickler allows: decided once per dump, and again after code that is not ours has run (`doubts`).
 
     pickler --(what could see a shortcut: overrides, dispatch entries, instance attributes)--> plan(pickler)
 
@@ -48,13 +48,13 @@ Not for: saving anything, and not for knowing libraries: those tell about themse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from operator import attrgetter, itemgetter
 from types import BuiltinMethodType, FunctionType, NoneType
 from typing import Any, Final
 
-from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, CPickler, Framer, StockPickler, is_usual_file, stock_methods
-from .older import batch_methods, is_adapted
+from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, CPickler, Framer, StockPickler, stock_methods
+from .older import batch_methods
 from .rules import LIBRARIES, GraftRule, HashRule, load_library
 
 __all__ = [
@@ -63,23 +63,24 @@ __all__ = [
     "ATOM_IDS",
     "COLD",
     "CONTAINER_IDS",
+    "FEW",
+    "INSTANCE_HOOKS",
+    "NOBODYS",
     "NUMBER_IDS",
     "PLAIN",
     "STOCK_ENTRIES",
     "STOCK_RULE",
-    "Dump",
     "Plan",
     "Reduced",
     "Saver",
     "Write",
+    "are_known",
     "by_save",
     "choosy_saves",
-    "doubt",
     "entries_of",
     "graft_rules",
     "hash_rules",
     "hash_savers",
-    "holds",
     "known_entries",
     "known_save_globals",
     "known_saves",
@@ -87,14 +88,12 @@ __all__ = [
     "learn_choosy_save",
     "learn_save",
     "may_be_known",
-    "outside",
+    "methods_of",
     "own_save",
     "plan",
     "plan_of",
     "saved_by_name",
     "savers",
-    "settled",
-    "watched",
     "writers",
 ]
 
@@ -133,6 +132,7 @@ class Plan(dict[type, "Saver | None"]):
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
         small_rule: what is to be asked where a whole dump of these, if it is small, is written at once (`small`); None
             where it must not.
+        is_for_brief: whether what a reduce gave may be written at once, if it is brief (`brief`).
         containers: which of list, dict, tuple, set and frozenset are saved as stock does, and so may be part of a run.
         graft_rule: what the C pickler is to be asked where it takes over; None where it must not (`graft`).
         hash_rule: what a pickler of digests does otherwise; None for all others, whose texts are memoized.
@@ -141,8 +141,8 @@ class Plan(dict[type, "Saver | None"]):
     """
 
     __slots__ = (
-        "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "other", "proto", "save",
-        "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples", "small_rule",
+        "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_for_brief", "other", "proto",
+        "save", "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples", "small_rule",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -152,7 +152,7 @@ class Plan(dict[type, "Saver | None"]):
         self.is_choice = choosy_saves.get(save)
         self.containers: frozenset[type] = frozenset()
         self.save_list = self.save_dict = self.save_tuple = other
-        self.short_lists = self.short_dicts = self.short_tuples = False
+        self.short_lists = self.short_dicts = self.short_tuples = self.is_for_brief = False
         self.graft_rule: Any = None
         self.small_rule: Any = None
         self.hash_rule = hash_rules.get(save)
@@ -169,6 +169,9 @@ PLAIN: Final = Plan(0, stock_methods["save"], by_save)  # assumes nothing, so th
 
 #: The same where an object that makes a plan worth its while may still come (`hashing`).
 COLD: Final = Plan(0, stock_methods["save"], by_save)
+
+#: The same while a few objects are saved that have reduces of their own: there is a plan as soon as one gives much.
+FEW: Final = Plan(0, stock_methods["save"], by_save)
 
 #: The same while a function that is not ours saves an object: the parts go hook by hook, but for what is worth a plan.
 ASIDE: Final = Plan(0, stock_methods["save"], by_save)
@@ -214,7 +217,8 @@ saved_by_name: Final[dict[Any, Callable[[Any, Any], bool]]] = {
 #: The `save_global` methods that do what stock's does for what is found under its name.
 known_save_globals: Final[set[Any]] = {stock_methods["save_global"]}
 
-_INSTANCE_HOOKS: Final = frozenset(
+#: Attributes of an instance that are hooks.
+INSTANCE_HOOKS: Final = frozenset(
     ("save", "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems",
      "_BATCHSIZE", "reducer_override")
 )  # fmt: skip
@@ -222,17 +226,18 @@ _METHODS: Final = (
     "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems", "_BATCHSIZE",
     "__getattribute__",
 )  # fmt: skip
-_methods: Final = attrgetter(*_METHODS)
+#: The methods of a class that are hooks, but for `save`.
+methods_of: Final = attrgetter(*_METHODS)
 _called_by_rules: Final = attrgetter("memoize", "_batch_setitems")
 _MEMOIZE: Final = _METHODS.index("memoize")
 _SET_ITEMS: Final = _METHODS.index("_batch_setitems")
-_STOCK_METHODS: Final = _methods(StockPickler)
+_STOCK_METHODS: Final = methods_of(StockPickler)
 #: Those of classes that override none: on our base, or under install(), and on stock's.
-_NOBODYS: Final = (
+NOBODYS: Final = (
     tuple(batch_methods.get(name, method) for name, method in zip(_METHODS, _STOCK_METHODS, strict=True)),
     _STOCK_METHODS,
 )
-_CALLED_BY_RULES: Final = tuple((m[_MEMOIZE], m[_SET_ITEMS]) for m in _NOBODYS)
+_CALLED_BY_RULES: Final = tuple((m[_MEMOIZE], m[_SET_ITEMS]) for m in NOBODYS)
 
 _TYPES: Final[tuple[type, ...]] = (NoneType, bool, int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
 #: The dispatch entries of `_TYPES`.
@@ -261,13 +266,11 @@ def plan(pickler: Any) -> Plan:
     cls = type(pickler)
     try:
         save = cls.save
-        methods = _methods(cls)
+        methods = methods_of(cls)
         last = _last  # nearly always the same as for the last pickler, and compared sooner than looked up
+        is_last = save is last[0] and methods == last[1]
         if (
-            (
-                (save is not last[0] or methods != last[1])
-                and ((save not in known_saves and not learn_save(save)) or not _are_known(cls))
-            )
+            (not is_last and ((save not in known_saves and not learn_save(save)) or not are_known(cls)))
             or getattr(pickler, "__getattr__", None) is not None  # before the next: it would be called for that
             or getattr(pickler, "reducer_override", NO_VALUE) is not NO_VALUE
         ):
@@ -276,7 +279,7 @@ def plan(pickler: Any) -> Plan:
         framer = state["framer"]
         write = state["write"]
         if (
-            not _INSTANCE_HOOKS.isdisjoint(state)
+            not INSTANCE_HOOKS.isdisjoint(state)
             or state["fast"]
             or type(state["memo"] if "memo" in state else _fetch_memo(pickler)) is not dict
             or type(framer) is not Framer
@@ -287,13 +290,13 @@ def plan(pickler: Any) -> Plan:
         ):
             return PLAIN
         dispatch = pickler.dispatch
-        if type(dispatch) not in known_tables:
+        if type(dispatch) is not dict and type(dispatch) not in known_tables:
             return PLAIN  # stock asks its get(), which may be anything
         entries = entries_of(dispatch)
         proto = state["proto"]
         if type(proto) is not int or (not state["bin"]) is not (proto == 0):
             return PLAIN
-        if save is last[0] and methods == last[1] and proto == last[2] and entries == last[3]:
+        if is_last and proto == last[2] and entries == last[3]:
             return last[4]
         found = _plans.get((proto, save, entries))
         if found is None:
@@ -305,149 +308,18 @@ def plan(pickler: Any) -> Plan:
         return PLAIN
 
 
-def _are_known(cls: Any) -> bool:
+def are_known(cls: Any) -> bool:
     """Tell whether the methods of a class whose `save` is known are nobody's, or those of a library that go with it."""
-    methods = _methods(cls)
+    methods = methods_of(cls)
     rule = hash_rules.get(cls.save)
     if rule is None:
-        return methods in _NOBODYS
+        return methods in NOBODYS
     if not rule.methods:
         rule.methods = tuple(
             (*m[:_MEMOIZE], rule.memoize, *m[_MEMOIZE + 1 : _SET_ITEMS], rule.set_items, *m[_SET_ITEMS + 1 :])
-            for m in _NOBODYS
+            for m in NOBODYS
         )
     return methods in rule.methods and _called_by_rules(StockPickler) in _CALLED_BY_RULES
-
-
-# While a pickler saves, the plan in force or in doubt is in its `_fastpickle_plan`, and a Dump in `_fastpickle_dump`.
-
-
-class Dump:
-    """What stays the same while a plan is in force, so that it may be bound to a local.
-
-    Attributes:
-        framer, memo, write: the pickler's.
-        names: those of its attributes, when it was looked last whether there is a hook among them.
-        entries: the dispatch entries of `_TYPES`.
-        is_usual: whether all that is in the memo was put there by code of ours or stock's, and no other code has run,
-            nor will where nothing doubts the plan: below a file in C that hands what it gets to somebody's.
-        doubts: how often the plan has been looked at again.
-        nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
-        looks: how many more looks at a type may be in vain.
-        known: what `graft` knows of types, until somebody's code runs.
-        reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
-        root: the object that is dumped.
-        loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
-        penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
-    """
-
-    __slots__ = (
-        "doubts", "entries", "framer", "is_usual", "known", "looks", "loop", "memo", "names", "nobodys",
-        "offers_to_skip", "penalty", "reducers", "root", "unsaved", "write",
-    )  # fmt: skip
-
-    def __init__(self, pickler: Any, root: Any, is_usual: bool = False) -> None:
-        self.framer = pickler.framer
-        self.memo = pickler.memo
-        file_write = self.framer.file_write
-        self.is_usual = is_usual or (
-            not self.memo and (type(file_write) is not BuiltinMethodType or is_usual_file(file_write.__self__))
-        )
-        self.write = pickler.write
-        self.entries = entries_of(pickler.dispatch)
-        self.names: Any = None
-        self.nobodys: set[type] = set()
-        self.looks = 4
-        self.known: dict[type, frozenset[str]] = {}
-        self.reducers: dict[type, Callable[[Any], Any] | None] = {}
-        self.root = root
-        self.loop: Any = None
-        self.unsaved = 0
-        self.doubts = 0
-        self.penalty = 0
-        self.offers_to_skip = 0
-
-
-def doubt(pickler: Any) -> None:
-    """Put the plan in doubt: code that is not ours is about to run, or has run."""
-    state = pickler.__dict__
-    state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
-
-
-def settled(pickler: Any) -> Plan:
-    """Return the plan in force; if it is in doubt, look again, and take the doubted one if everything is as it was.
-
-    Costs about 0.5 us if the plan was in doubt.
-    """
-    found: Plan = pickler._fastpickle_plan
-    doubted = found.doubted
-    if doubted is None:
-        return found
-    cls = type(pickler)
-    state = pickler.__dict__
-    dump = state["_fastpickle_dump"]
-    try:
-        framer = state["framer"]
-        as_it_was = (
-            framer is dump.framer
-            and state["memo"] is dump.memo
-            and state["write"] is dump.write
-            and type(state["proto"]) is int
-            and state["proto"] == doubted.proto
-            and state["bin"]
-            and not state["fast"]
-            and len(framer.__dict__) == 2
-            and (framer.current_frame is not None or type(framer.file_write) is BuiltinMethodType)
-            and ([*state] == dump.names or _has_no_hook(state, dump))
-            and cls.save is doubted.save
-            and _are_known(cls)
-            and type(pickler.dispatch) in known_tables
-            and entries_of(pickler.dispatch) == dump.entries
-            and getattr(pickler, "__getattr__", None) is None
-            and getattr(pickler, "reducer_override", NO_VALUE) is NO_VALUE
-        )
-    except (KeyError, AttributeError, TypeError):
-        as_it_was = False
-    found = state["_fastpickle_plan"] = doubted if as_it_was else PLAIN
-    dump.is_usual = False
-    dump.doubts += 1
-    dump.nobodys.clear()
-    dump.known.clear()
-    dump.reducers.clear()
-    return found
-
-
-def _has_no_hook(state: dict[str, Any], dump: Dump) -> bool:
-    """Tell whether none of a pickler's attributes is a hook, but an adapter of ours; its names are kept."""
-    if _INSTANCE_HOOKS.isdisjoint(state):
-        dump.names = [*state]
-        return True
-    return is_adapted(state, _INSTANCE_HOOKS)
-
-
-def holds(pickler: Any, plan: Plan) -> bool:
-    """Tell whether `plan` is still in force."""
-    return pickler._fastpickle_plan is plan or settled(pickler) is plan
-
-
-def outside(pickler: Any, save: Callable[..., None], obj: Any, *args: Any) -> None:
-    """Call a function that may run code that is not ours, so that the plan is in doubt in it and after it."""
-    found: Plan = pickler._fastpickle_plan
-    if found is PLAIN:
-        save(pickler, obj, *args)
-        return
-    doubt(pickler)
-    try:
-        save(pickler, obj, *args)
-    finally:
-        doubt(pickler)
-
-
-def watched(pickler: Any, items: Iterable[Any]) -> Iterator[Any]:
-    """Yield the items of an iterable that may run code that is not ours to find the next one."""
-    for item in items:
-        doubt(pickler)
-        yield item
 
 
 def _fetch_memo(pickler: Any) -> Any:
@@ -490,6 +362,7 @@ def plan_of(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         new.short_lists = list in new.containers
         new.short_dicts = dict in new.containers
         new.short_tuples = tuple in new.containers
+        new.is_for_brief = proto >= 4 and new.short_dicts and new.short_tuples
         if proto >= 4 and known_saves[save] is known_saves[own_save]:
             new.small_rule = rule
         _plans[key] = new
@@ -531,4 +404,4 @@ def may_be_known(entry: Any) -> bool:
 
 
 if not FRAMES_ARE_BYTESIO:  # PyPy: the same questions, asked as its JIT answers them sooner
-    from .looks import plan, settled  # for `settled` there is another Dump, too
+    from .looks import plan

@@ -26,21 +26,29 @@ from decimal import Decimal
 from types import MemberDescriptorType
 from typing import Any
 
+from .hooks import ATOM_IDS
+
 __all__ = [
     "ASKED_FOR",
+    "GETATTRIBUTES",
     "LOOKED_INTO",
     "METACLASSES",
     "NOBODYS",
+    "REDUCES",
     "STDLIBS",
+    "are_somebodys",
     "is_bare",
     "is_default",
     "is_plain_class",
     "is_pure",
+    "is_somebodys",
     "names",
 ]
 
 #: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
 ASKED_FOR = frozenset(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
+#: Those that are nearly always there if a class has a reduce of its own.
+REDUCES = frozenset(("__reduce__", "__reduce_ex__", "__getstate__"))
 #: The same for a dict of a class of its own.
 _ASKED_FOR_OF_DICT = ASKED_FOR | {"items", "keys", "__iter__"}
 #: No names: the instance has no attributes of its own, or a reduce that looks none up.
@@ -60,7 +68,7 @@ _OBJECTS: Any = vars(object)
 #: How the instances of these are iterated, which a reduce does, is to be as in the class itself.
 _BASES: dict[type, tuple[str, ...]] = {list: ("__iter__",), dict: ("items", "__iter__"), tuple: ("__iter__", "__len__")}
 #: All of them do what that of object does; up to 3.13 builtin types have one each.
-_GETATTRIBUTES = {
+GETATTRIBUTES = {
     id(vars(t)["__getattribute__"])
     for t in (object, list, dict, tuple, int, str, float, bytes)
     if "__getattribute__" in vars(t)
@@ -145,7 +153,7 @@ def _hiding(t: type) -> frozenset[str]:
 def is_plain_class(t: type) -> bool:
     """Tell whether an attribute that is looked up on an instance of `t` is got in the usual way."""
     return (
-        id(_found(t, "__getattribute__")) in _GETATTRIBUTES
+        id(_found(t, "__getattribute__")) in GETATTRIBUTES
         and _found(t, "__getattr__") is _ABSENT
         and _found(t, "__class__") is _OBJECTS["__class__"]
         and all(type(vars(c).get("__dict__", _DICT)) is type(_DICT) for c in t.__mro__[:-1])
@@ -193,6 +201,34 @@ def is_default(t: type) -> bool:
         and len(slots) < 500
         and all(type(_found(t, name)) is MemberDescriptorType for name in slots)
     )
+
+
+def is_somebodys(t: type) -> bool:
+    """Tell, in 0.3 us, whether a class has one of `REDUCES`, so that `names` gives None; if not, it may do so yet."""
+    if type(t) is not type or not t.__flags__ & _HEAP_TYPE:
+        return False
+    for c in t.__mro__:
+        if not REDUCES.isdisjoint(vars(c)):
+            return c is not object and vars(c).get("__getstate__") is not _dataclass_getstate and t not in STDLIBS
+    return False
+
+
+def are_somebodys(obj: Any, t: type) -> bool:
+    """Tell whether an object is an exact list, tuple or dict of a few objects of such classes, and of atoms."""
+    if (t is not list and t is not tuple and t is not dict) or len(obj) > _FEW:
+        return False
+    found = None
+    for x in [*obj.values()] if t is dict else obj:
+        t = type(x)
+        if t is not found and id(t) not in ATOM_IDS:
+            if not is_somebodys(t):
+                return False
+            found = t
+    return found is not None
+
+
+#: So few objects with a reduce of their own are saved sooner hook by hook than by a plan.
+_FEW = 16
 
 
 def is_bare(t: type) -> bool:

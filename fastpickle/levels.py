@@ -31,8 +31,9 @@ from pickle import (
 from typing import Any, Final, TypeAlias
 
 from ._stdlib import note, note_value
-from .hooks import Plan, Reduced, Write, holds
-from .opcodes import BINPUT, pack_long_binput
+from .doubts import holds
+from .hooks import Plan, Reduced, Write
+from .opcodes import BINPUT, MEMOIZED_TUPLE, MEMOIZED_TUPLES, pack_long_binput
 
 __all__ = ["Level", "end_frozenset", "end_known_tuple", "end_tuple", "note_levels", "put", "save_levels"]
 
@@ -40,8 +41,6 @@ __all__ = ["Level", "end_frozenset", "end_known_tuple", "end_tuple", "note_level
 Level: TypeAlias = "tuple[Any, bytes | Reduced | None, Iterator[Any]]"
 
 _TUPLES = (b"", TUPLE1, TUPLE2, TUPLE3)
-_MEMOIZED_TUPLES = tuple(opcode + MEMOIZE for opcode in _TUPLES)
-_MEMOIZED_TUPLE = TUPLE + MEMOIZE
 
 
 def put(proto: int, i: int) -> bytes:
@@ -73,7 +72,7 @@ def end_known_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], memo: Any, w
     if key in memo:  # it contains itself, and was saved while its items were: drop them and fetch it
         write((POP * n if n <= 3 and proto >= 2 else POP_MARK) + pickler.get(memo[key][0]))
     elif proto >= 4:
-        write(_MEMOIZED_TUPLES[n] if n <= 3 else _MEMOIZED_TUPLE)
+        write(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
         memo[key] = i, obj
     else:
         write((_TUPLES[n] if n <= 3 and proto >= 2 else TUPLE) + put(proto, i))
@@ -101,7 +100,8 @@ def save_levels(pickler: Any, plan: Plan, opened: list[Level], write: Write, mem
             return write
         parts: tuple[Any, ...] = ()
         if isinstance(ending, bytes):
-            write(ending)
+            for i in range(len(ending)):  # without frames the file sees each opcode
+                write(ending[i : i + 1])
         elif ending is None:
             is_short = len(owner) <= 3 and plan.proto >= 2
             end_tuple(pickler, owner, is_short, memo, pickler.write if is_short else write)

@@ -1,4 +1,4 @@
-"""What `hooks.plan` and `hooks.settled` are on PyPy: the same questions, asked one by one.
+"""What `hooks.plan` and `doubts.settled` are on PyPy: the same questions, asked one by one.
 
     pickler --(is this method the stock class's? is that name in the instance's __dict__? ...)--> plan(pickler)
     type    --(which functions does a reduce of its instances call?)----------------------------> kind_of(...)

@@ -25,11 +25,18 @@ from types import BuiltinMethodType
 from typing import Any, Final
 
 from ._stdlib import stock_methods
-from .hooks import ATOM_IDS, Plan, Reduced, Write, doubt, outside, settled
+from .doubts import doubt, outside, settled
+from .hooks import ATOM_IDS, Plan, Reduced, Write
 from .levels import Level, end_known_tuple, note_levels, put, save_levels
 from .opcodes import (
     BINGET,
     BININT1,
+    MARKED_DICT,
+    MARKED_LIST,
+    MEMOIZED_DICT,
+    MEMOIZED_LIST,
+    MEMOIZED_TUPLE,
+    MEMOIZED_TUPLES,
     SHORT_BINBYTES,
     SHORT_BINUNICODE,
     pack_binbytes,
@@ -118,7 +125,7 @@ def save_all(
                 if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
                     opened.append((owner, ending, items))
                     owner = None
-                    return save_levels(pickler, plan, opened, framer.write, memo)
+                    return save_levels(pickler, plan, opened, dump.write, memo)
                 new_frame = framer.current_frame  # framer and memo stay the same as long as the plan
                 if new_frame is not frame:
                     frame = new_frame
@@ -128,36 +135,38 @@ def save_all(
                     else:
                         write = frame.write
                         tell = frame.tell
-                    is_wary = True
+                    spare = -1
                     look_at = target
-                is_sure = is_sure and dump.is_usual
-                if not is_wary:
+                elif spare >= 0:
                     spare -= tell() - size
-                    is_wary = spare < 0 or not is_sure
+                is_sure = is_sure and dump.is_usual
+                is_wary = spare < 0 or not is_sure
                 is_stale = False
             for x in items:
                 if is_wary:
-                    room = target - tell()
-                    if room <= 0:
-                        if commit_frame(pickler, framer) is not plan:
-                            plan.save(pickler, x)
-                            opened.append((owner, ending, items))
-                            owner = None
-                            return save_levels(pickler, plan, opened, framer.write, memo)
-                        frame = framer.current_frame
-                        write = frame.write
-                        tell = frame.tell
-                        room = look_at = target - tell()
-                        is_sure = is_sure and dump.is_usual
-                    if is_sure and room <= look_at and len(opened) * _MOST_BYTES + _LITTLE_ROOM < room:
-                        spare = room - _MOST_BYTES * (
-                            sum([length_hint(level[2], n) + 1 for level in opened]) + length_hint(items, n) + 1
-                        )
-                        if spare > _LITTLE_ROOM and spare > room >> 2:
-                            is_wary = False
-                            look_at = target
-                        else:
-                            look_at = room >> 1  # to look at all levels each time would take long
+                    if spare < 0:
+                        room = target - tell()
+                        if room <= 0:
+                            if commit_frame(pickler, framer) is not plan:
+                                plan.save(pickler, x)
+                                opened.append((owner, ending, items))
+                                owner = None
+                                return save_levels(pickler, plan, opened, dump.write, memo)
+                            frame = framer.current_frame
+                            write = frame.write
+                            tell = frame.tell
+                            room = look_at = target - tell()
+                            is_sure = is_sure and dump.is_usual
+                        if room <= look_at and len(opened) * _MOST_BYTES + _LITTLE_ROOM < room:
+                            spare = room - _MOST_BYTES * (
+                                sum([length_hint(level[2], n) + 1 for level in opened]) + length_hint(items, n) + 1
+                            )
+                            if spare > _LITTLE_ROOM and spare > room >> 2:
+                                is_wary = not is_sure
+                                look_at = target
+                            else:
+                                spare = -1
+                                look_at = room >> 1  # to look at all levels each time would take long
                     key = id(x)
                     if key in memo:
                         i = memo[key][0]
@@ -179,10 +188,9 @@ def save_all(
                         if k < target:
                             i = len(memo)
                             if proto >= 4:
-                                if k <= 255:
-                                    write(SHORT_BINUNICODE[k] + encoded + MEMOIZE)
-                                else:
-                                    write(pack_binunicode(BINUNICODE, k) + encoded + MEMOIZE)
+                                write(SHORT_BINUNICODE[k] if k <= 255 else pack_binunicode(BINUNICODE, k))
+                                write(encoded)  # to put one piece together takes longer, if it is large 3 times
+                                write(MEMOIZE)
                             else:
                                 write(pack_binunicode(BINUNICODE, k) + encoded + put(proto, i))
                             memo[key] = i, x
@@ -225,7 +233,9 @@ def save_all(
                     k = len(x)
                     if k < target:
                         i = len(memo)
-                        write((SHORT_BINBYTES[k] if k <= 255 else pack_binbytes(BINBYTES, k)) + x + put(proto, i))
+                        write(SHORT_BINBYTES[k] if k <= 255 else pack_binbytes(BINBYTES, k))
+                        write(x)
+                        write(MEMOIZE if proto >= 4 else put(proto, i))
                         memo[key] = i, x
                         spare -= k
                         if spare < 0:
@@ -244,11 +254,11 @@ def save_all(
                             i = len(memo)
                             memo[key] = i, x
                             if k > 1:
-                                write(_MARKED_LIST if proto >= 4 else EMPTY_LIST + put(proto, i) + MARK)
+                                write(MARKED_LIST if proto >= 4 else EMPTY_LIST + put(proto, i) + MARK)
                                 opened.append((owner, ending, items))
                                 ending = APPENDS
                             else:
-                                write(_EMPTY_LIST if proto >= 4 else EMPTY_LIST + put(proto, i))
+                                write(MEMOIZED_LIST if proto >= 4 else EMPTY_LIST + put(proto, i))
                                 if not k:
                                     continue
                                 opened.append((owner, ending, items))
@@ -272,11 +282,11 @@ def save_all(
                             i = len(memo)
                             memo[key] = i, x
                             if k > 2:
-                                write(_MARKED_DICT if proto >= 4 else EMPTY_DICT + put(proto, i) + MARK)
+                                write(MARKED_DICT if proto >= 4 else EMPTY_DICT + put(proto, i) + MARK)
                                 opened.append((owner, ending, items))
                                 ending = SETITEMS
                             else:
-                                write(_EMPTY_DICT if proto >= 4 else EMPTY_DICT + put(proto, i))
+                                write(MEMOIZED_DICT if proto >= 4 else EMPTY_DICT + put(proto, i))
                                 if not k:
                                     continue
                                 opened.append((owner, ending, items))
@@ -320,7 +330,8 @@ def save_all(
                 elif t is bytes and proto >= 3:
                     outside(pickler, _stock_save_bytes, x)
                 else:
-                    reduced = (plan.get(t) or plan.other)(pickler, plan, x, write)
+                    # Another metaclass may have a hash of its own.
+                    reduced = ((type(t) is type and plan.get(t)) or plan.other)(pickler, plan, x, write)
                     if reduced is not None:
                         if len(opened) > deep:  # containers come to an end, reduces may go on for ever
                             deep = 2 * len(opened)
@@ -339,7 +350,13 @@ def save_all(
                 if isinstance(ending, bytes):
                     write(ending)
                 elif ending is None:
-                    end_known_tuple(pickler, plan, owner, memo, write)
+                    key = id(owner)
+                    if proto >= 4 and key not in memo:  # as end_known_tuple() would, without a call
+                        k = len(owner)
+                        write(MEMOIZED_TUPLES[k] if k <= 3 else MEMOIZED_TUPLE)
+                        memo[key] = len(memo), owner
+                    else:
+                        end_known_tuple(pickler, plan, owner, memo, write)
                 else:  # the parts of a reduce
                     _, opcode, _, _, finish, parts, parts_ending = ending
                     key = id(owner)
@@ -347,7 +364,7 @@ def save_all(
                         write(opcode + POP + pickler.get(memo[key][0]))
                     else:
                         i = len(memo)
-                        write(opcode + put(proto, i))
+                        write(opcode + (MEMOIZE if proto >= 4 else put(proto, i)))
                         memo[key] = i, owner
                     if finish is not None:
                         size = tell()
@@ -373,16 +390,13 @@ def save_all(
     return write
 
 
-_EMPTY_LIST = EMPTY_LIST + MEMOIZE
-_MARKED_LIST = EMPTY_LIST + MEMOIZE + MARK
-_EMPTY_DICT = EMPTY_DICT + MEMOIZE
-_MARKED_DICT = EMPTY_DICT + MEMOIZE + MARK
-
-
 def commit_frame(pickler: Any, framer: Any) -> Plan:
     """Write the full frame to the file, whose write() may be anybody's code; return the plan in force after it."""
+    is_anybodys = type(framer.file_write) is not BuiltinMethodType
+    if is_anybodys:
+        doubt(pickler)
     framer.commit_frame()
-    if type(framer.file_write) is not BuiltinMethodType:
+    if is_anybodys:
         doubt(pickler)
     return settled(pickler)
 

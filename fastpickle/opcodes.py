@@ -16,6 +16,12 @@ __all__ = [
     "BINGET",
     "BININT1",
     "BINPUT",
+    "MARKED_DICT",
+    "MARKED_LIST",
+    "MEMOIZED_DICT",
+    "MEMOIZED_LIST",
+    "MEMOIZED_TUPLE",
+    "MEMOIZED_TUPLES",
     "SHORT_BINBYTES",
     "SHORT_BINUNICODE",
     "pack_binbytes",
@@ -40,6 +46,15 @@ BINGET: Final = _with_one_byte(pickle.BINGET)
 BINPUT: Final = _with_one_byte(pickle.BINPUT)
 SHORT_BINUNICODE: Final = _with_one_byte(pickle.SHORT_BINUNICODE)
 SHORT_BINBYTES: Final = _with_one_byte(pickle.SHORT_BINBYTES)
+
+# From protocol 4 on: what a container begins with, if it has one item at the most, or more; and what ends a tuple, one
+# of up to three items by their number, or a longer one.
+MEMOIZED_LIST: Final = pickle.EMPTY_LIST + pickle.MEMOIZE
+MARKED_LIST: Final = MEMOIZED_LIST + pickle.MARK
+MEMOIZED_DICT: Final = pickle.EMPTY_DICT + pickle.MEMOIZE
+MARKED_DICT: Final = MEMOIZED_DICT + pickle.MARK
+MEMOIZED_TUPLES: Final = (b"", *(opcode + pickle.MEMOIZE for opcode in (pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)))
+MEMOIZED_TUPLE: Final = pickle.TUPLE + pickle.MEMOIZE
 
 # Each is called as pack(opcode, argument) and raises struct.error just where stock's own pack does.
 pack_binint2: Final = Struct("<cH").pack

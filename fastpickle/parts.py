@@ -19,7 +19,8 @@ from typing import Any, Final, TypeAlias
 from ._stdlib import is_usual_file
 from .columns import forget
 from .cpickler import METACLASS_IDS, reducer
-from .hooks import ATOM_IDS, NUMBER_IDS, Plan, holds
+from .doubts import holds
+from .hooks import ATOM_IDS, NUMBER_IDS, Plan
 from .runs import encode
 
 __all__ = ["SHORTEST_OF_ATOMS", "SHORTEST_RUN", "parts"]

@@ -33,8 +33,9 @@ from typing import Any
 
 from . import graft, hooks
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
+from .doubts import holds, outside
 from .graft import FEWEST
-from .hooks import Plan, Write, holds, outside
+from .hooks import Plan, Write
 from .levels import end_frozenset, end_known_tuple, end_tuple, put
 from .loop import save_all
 from .opcodes import pack_bytearray8

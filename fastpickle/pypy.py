@@ -20,7 +20,8 @@ from typing import Any
 
 from . import hooks
 from ._stdlib import refuse_reduce_value, refuse_unreducible, stock_methods
-from .hooks import PLAIN, Plan, Write, doubt, outside, settled, watched
+from .doubts import doubt, outside, settled, watched
+from .hooks import PLAIN, Plan, Write
 from .looks import BY_ANYBODY, BY_DEFAULT, BY_STDLIB, Dump, kind_of
 from .reduce import AS_CLASS, is_stocks, reduce_value
 from .straight import FEWEST, TURNS, save_one
@@ -206,6 +207,8 @@ def _save_call(pickler: Any, plan: Plan, dump: Dump, obj: Any, rv: tuple[Any, ..
 
 def _save_by_anybody(pickler: Any, plan: Plan, obj: Any, t: type) -> None:
     """Save an object through its dispatch entry, or by a reduce that may be anybody's."""
+    if type(t) is not type:
+        doubt(pickler)  # the table asks for its hash
     entry = pickler.dispatch.get(t)
     if entry is not None:
         if is_stocks(pickler, entry, obj, t):

@@ -17,10 +17,11 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
-from .cpickler import LARGE_TABLE, ManyInstances, take_own
+from .cpickler import LARGE_TABLE, ManyInstances, last, take_own
 from .differences import made_ours
 from .graft import may_write
 from .hooks import STOCK_RULE, entries_of
+from .instances import is_somebodys
 from .splicing import FEW_BYTES, write_whole
 
 __all__ = ["Quick"]
@@ -67,7 +68,11 @@ class Quick:
             protocol: from 0 to 5.
             arguments: what an instance is made with besides; nothing of it matters to what C is asked to write.
         """
-        pickled = self._by_c(obj, protocol) if self._is_for_c is None or self._is_for_c(obj, type(obj)) else None
+        t = type(obj)
+        if self._is_for_c is not None:
+            pickled = self._by_c(obj, protocol) if self._is_for_c(obj, t) else None
+        else:
+            pickled = self._by_c(obj, protocol) if t is dict or t is list or not is_somebodys(t) else None
         if pickled:
             return pickled
         file = io.BytesIO()
@@ -150,6 +155,10 @@ class Quick:
         t = type(obj)
         if (t is list or t is dict) and len(obj) > BATCHSIZE and graft.has_refused(pickler, plan, obj, t):
             return b""
+        if last.gave_up_for:
+            if last.is_like(obj, t):
+                return b""
+            last.gave_up_for = 0  # until it does so again
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         idle = self._idle[protocol]
         try:

@@ -15,22 +15,22 @@ from __future__ import annotations
 import codecs
 import copyreg
 import pickle
-from abc import ABCMeta
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import EnumMeta
 from functools import partial
 from itertools import chain, islice
 from pickle import APPEND, APPENDS, BUILD, MARK, NEWOBJ, NEWOBJ_EX, POP, REDUCE, SETITEM, SETITEMS, TUPLE2
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
+from types import BuiltinMethodType
 from typing import Any
 
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
-from .cpickler import is_found
-from .hooks import ASIDE, Dump, Plan, Reduced, Write, doubt, holds, settled, watched
-from .instances import ASKED_FOR, is_default, is_plain_class
+from .brief import HAVE_A_NAME, asks_anybody, save_brief
+from .cpickler import METACLASS_IDS, is_found
+from .doubts import Dump, doubt, holds, settled, watched
+from .hooks import ASIDE, Plan, Reduced, Write
+from .instances import ASKED_FOR, REDUCES, is_default, is_plain_class
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches
 
@@ -47,14 +47,17 @@ __all__ = [
 
 _pickle: Any = pickle  # its dispatch_table is no public name
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
-_newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]
+_newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as above
 
 
-def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -> Reduced | None:
+def save_object(
+    pickler: Any, plan: Plan, obj: Any, write: Write | None = None, rv: tuple[Any, ...] | None = None
+) -> Reduced | None:
     """Save an object that no plan contains and that is not in the memo, as the second half of stock's save() does.
 
     Args:
         pickler, plan, obj, write: as for a saver (see `hooks.Saver`); no `write` from `Pickler.save` itself.
+        rv: what its reduce gave, if that has been asked: a tuple of two to six.
 
     Returns:
         What is to be saved for it, if the reduce gave what it usually does; else None, and it is saved.
@@ -68,13 +71,24 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
         return None
     call: Any = None
     is_own = has_default = False
-    entry = pickler.dispatch.get(t)
-    if entry is None:
-        has_default = _has_default_reduce(pickler._fastpickle_dump, obj, t)
+    entry: Any = None
+    state = pickler.__dict__
+    dump: Dump = state["_fastpickle_dump"]
+    if rv is None:
+        if id(type(t)) not in METACLASS_IDS:  # the table asks for its hash
+            state["_fastpickle_plan"] = plan.in_doubt
+        entry = pickler.dispatch.get(t)
+    if rv is not None:
+        pass
+    elif entry is None:
+        has_default = _has_default_reduce(dump, obj, t)
+        state["_fastpickle_plan"] = plan.in_doubt
         reduce, rv = reduce_value(pickler, obj, t)
-        if not is_nobodys(reduce, obj, t, has_default):  # what it changed, if anything, counts from here on
-            doubt(pickler)
+        if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):
+            state["_fastpickle_plan"] = plan
+        else:  # what it changed, if anything, counts from here on
             plan = settled(pickler)
+            t = type(obj)
         if rv is AS_CLASS:
             call = pickler.save_global
             args: Any = (obj,)
@@ -93,7 +107,6 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             call = entry
             args = (pickler, obj)
     if call is not None:
-        state = pickler.__dict__
         in_doubt = state["_fastpickle_plan"].in_doubt
         state["_fastpickle_plan"] = in_doubt if in_doubt.doubted is None else ASIDE
         try:
@@ -102,16 +115,32 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
             state["_fastpickle_plan"] = in_doubt
         return None
 
-    if not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
+    if type(rv) is not tuple:
+        if not isinstance(rv, tuple):
+            refuse_reduce_value(obj, reduce, rv)
+        doubt(pickler)  # its methods may be anybody's
+    if not 2 <= len(rv) <= 6:
         refuse_reduce_value(obj, reduce, rv)
+    is_ours = type(rv) is tuple and bool(plan)
+    if is_ours and plan.is_for_brief and not has_default and id(t) not in dump.not_brief:
+        if save_brief(dump, obj, t, rv):
+            return None
+        if id(rv[0]) in dump.memo or id(t) in dump.memo:  # else it may be the next time
+            dump.not_brief.add(id(t))
     try:
-        form = usual_form(plan, obj, rv) if plan else None
-        if form is None or (not has_default and _asked_anybody(rv[0], t)):
-            doubt(pickler)
+        form = None
+        if is_ours:
+            is_anybodys = not has_default and asks_anybody(rv[0], t)
+            if is_anybodys:
+                doubt(pickler)
+            form = usual_form(plan, obj, rv)
+            if is_anybodys:
+                doubt(pickler)
         if form is None:
-            if len(rv) > 3:
-                rv = *rv[:3], *(None if items is None else watched(pickler, items) for items in rv[3:5]), *rv[5:]
-            pickler.save_reduce(*rv, obj=obj)
+            doubt(pickler)
+            values = [*rv]
+            values[3:5] = [None if items is None else watched(pickler, items) for items in values[3:5]]
+            pickler.save_reduce(*values, obj=obj)
             return None
     except BaseException as exc:
         if not is_own:
@@ -121,16 +150,16 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) 
     outer = "" if is_own else "object"
     if len(rv) == 2:
         return (parts, opcode, labels, outer, None, (), b"")
-    _, _, state, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
+    _, _, obj_state, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
     finish = None
     if listitems is not None or dictitems is not None:
         finish = partial(_save_items, pickler, plan, obj, listitems, dictitems)
-    if state is None:
+    if obj_state is None:
         return (parts, opcode, labels, outer, finish, (), b"")
     if state_setter is None:
-        return (parts, opcode, labels, outer, finish, (state,), BUILD)
+        return (parts, opcode, labels, outer, finish, (obj_state,), BUILD)
     # It is called with the object, which is in the memo then, and the state; its result is dropped.
-    return (parts, opcode, labels, outer, finish, (state_setter, obj, state), TUPLE2 + REDUCE + POP)
+    return (parts, opcode, labels, outer, finish, (state_setter, obj, obj_state), TUPLE2 + REDUCE + POP)
 
 
 def _save_items(pickler: Any, plan: Plan, obj: Any, listitems: Any, dictitems: Any) -> tuple[list[Any], bytes] | None:
@@ -199,6 +228,14 @@ def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
     raise refuse_unreducible(obj)
 
 
+def _is_table_plain(pickler: Any) -> bool:
+    """Tell whether a type is looked up in the dispatch table without running anybody's code."""
+    of_class = getattr(type(pickler), "dispatch_table", None)  # a property, which is not asked again for that
+    return (of_class is None or type(of_class) is dict) and (
+        type(pickler.__dict__.get("dispatch_table", _pickle.dispatch_table)) is dict
+    )
+
+
 def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
     """Tell whether a reduce that has been asked is sure to have run no code but the interpreter's.
 
@@ -219,16 +256,6 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written i
 _reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
 
 
-def _asked_anybody(func: Any, t: type) -> bool:
-    """Tell whether `usual_form` may have run somebody's code: for the function's name, or the object's `__class__`."""
-    if func is _newobj or func is _newobj_ex:
-        for c in t.__mro__[:-1]:  # noqa: SIM110  # any() of a generator takes three times as long
-            if "__class__" in c.__dict__:
-                return True
-        return False
-    return type(func) not in _HAVE_A_NAME
-
-
 def is_stocks(pickler: Any, entry: Any, obj: Any, t: type) -> bool:
     """Tell whether a dispatch entry is stock's for its type, and runs no code but the interpreter's for `obj`.
 
@@ -238,7 +265,7 @@ def is_stocks(pickler: Any, entry: Any, obj: Any, t: type) -> bool:
     own = _OWN_REDUCES.get(t)
     if own is not None:
         return entry is own[0]
-    if t not in _HAVE_A_NAME or (entry is not _save_global and entry is not _save_type):
+    if id(t) not in HAVE_A_NAME or (entry is not _save_global and entry is not _save_type):
         return False
     return is_found(pickler, obj)
 
@@ -260,7 +287,7 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
         dump.looks -= 1  # where code of others runs between the objects, the looks cost more than they give
         if (
             type(t) is not type
-            or not vars(t).keys().isdisjoint(_REDUCES)  # most often: what comes next takes 5 us
+            or not REDUCES.isdisjoint(vars(t))  # most often: what comes next takes 5 us
             or not t.__dictoffset__
             or any("__slots__" in vars(c) for c in t.__mro__[:-1])
             or not is_plain_class(t)
@@ -272,8 +299,6 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
         dump.looks += 1
     return ASKED_FOR.isdisjoint(obj.__dict__)
 
-
-_REDUCES = ("__reduce__", "__reduce_ex__", "__getstate__")
 
 #: What stock's own functions give to save_reduce() at protocols that have no opcode for their type.
 _OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {
@@ -293,10 +318,6 @@ _OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]
 _ListIterator: Any = type(iter([]))
 LIST_ITERATORS: frozenset[type] = frozenset((_ListIterator, type(iter(())), type(iter(deque()))))
 PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
-
-
-#: Types whose objects are asked for their name without running anybody's code.
-_HAVE_A_NAME: frozenset[type] = frozenset((type, ABCMeta, EnumMeta, FunctionType, BuiltinFunctionType))
 
 
 def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:

@@ -26,12 +26,13 @@ from typing import Any, Final
 
 from ._stdlib import BATCHSIZE
 from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS
+from .opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES
 
 # fmt: off
 from pickle import (  # isort: skip
     APPEND, APPENDS, BUILD, EMPTY_DICT, EMPTY_LIST,
     EMPTY_TUPLE, MARK, MEMOIZE, NEWOBJ, NONE, REDUCE, SETITEM,
-    SETITEMS, TUPLE, TUPLE1, TUPLE2, TUPLE3,
+    SETITEMS,
 )
 from .columns import (  # isort: skip
     FRAME_SIZE, Column, Gets, Memo, Pieces, Refused, Writer, encode_atoms, forget, join_floats, join_gets, join_ints,
@@ -273,7 +274,7 @@ class _Rows:
             self.parts.append(MARK)
         for column in zip(*objs, strict=True):
             self.look(list(column), depth)
-        self.parts.append(_TUPLES[n] if n <= 3 else TUPLE + MEMOIZE)
+        self.parts.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
         self._add_memoized(objs)
 
     def _look_at_lists(self, objs: list[Any], depth: int) -> None:
@@ -490,5 +491,4 @@ def _is_given(values: Iterable[Any]) -> Iterable[bool]:
     return map(is_not, values, repeat(None))
 
 
-_TUPLES: Final = (b"", TUPLE1 + MEMOIZE, TUPLE2 + MEMOIZE, TUPLE3 + MEMOIZE)
 _GAP: Final = object()

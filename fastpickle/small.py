@@ -24,12 +24,21 @@ from typing import Any, Final
 
 from . import hooks
 from ._stdlib import Framer, is_usual_file
-from .hooks import ATOM_IDS, STOCK_RULE, Dump
+from .cpickler import last
+from .doubts import Dump
+from .hooks import ATOM_IDS, STOCK_RULE
+from .instances import are_somebodys
 from .levels import Level
 from .loop import save_all
 from .opcodes import (
     BINGET,
     BININT1,
+    MARKED_DICT,
+    MARKED_LIST,
+    MEMOIZED_DICT,
+    MEMOIZED_LIST,
+    MEMOIZED_TUPLE,
+    MEMOIZED_TUPLES,
     SHORT_BINBYTES,
     SHORT_BINUNICODE,
     pack_binbytes,
@@ -45,9 +54,8 @@ from .splicing import restore
 
 # fmt: off
 from pickle import (  # isort: skip
-    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE, FRAME,
-    HIGHEST_PROTOCOL, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, PROTO, SETITEM, SETITEMS, STOP, TUPLE, TUPLE1, TUPLE2,
-    TUPLE3,
+    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_TUPLE, FRAME,
+    HIGHEST_PROTOCOL, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, PROTO, SETITEM, SETITEMS, STOP,
 )
 # fmt: on
 
@@ -86,6 +94,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         save = type(pickler).save
         if save is not hooks.own_save and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
             return False  # to look at the pickler makes its attributes slower
+        if may_graft and last.gave_up_for and last.is_like(obj, t):
+            may_graft = False  # C would give up, as it did before
         if may_graft and not _are_few(obj, t):
             return False
     except Exception:  # it is a descriptor that raises, or has no hash
@@ -102,7 +112,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         memo
         or framer.current_frame is not None
         or "_fastpickle_plan" in state  # inside of a dump
-        or "_fastpickle_is_refused" in state  # by C
+        or ("_fastpickle_is_refused" in state and may_graft)  # by C
         or (rule.allows is not None and not rule.allows(pickler))
     ):
         return False
@@ -112,6 +122,9 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         is_all = _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0
         if is_all:
             pieces.append(STOP)
+        elif are_somebodys(obj, t):  # they are not for a plan (`Pickler.save`)
+            memo.clear()
+            return False
         data = b"".join(pieces)
         n = len(data)
         is_ours = n < Framer._FRAME_SIZE_TARGET and (
@@ -124,6 +137,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
     except BaseException:  # an interrupt: nothing is written
         memo.clear()
         raise
+    if last.gave_up_for and is_ours:
+        state.pop("_fastpickle_is_refused", None)
     file = file_write.__self__
     if is_ours and is_all and isinstance(file, BytesIO):
         if (
@@ -252,10 +267,10 @@ def _encode(
         memo[id(owner)] = i, owner
         i += 1
         if n > 2:
-            pieces.append(_MARKED_DICT)
+            pieces.append(MARKED_DICT)
             ending = SETITEMS
         else:
-            pieces.append(_EMPTY_DICT)
+            pieces.append(MEMOIZED_DICT)
             ending = SETITEM if n else b""
     else:
         batch = owner[:] if t is list else owner
@@ -270,10 +285,10 @@ def _encode(
             memo[id(owner)] = i, owner
             i += 1
             if n > 1:
-                pieces.append(_MARKED_LIST)
+                pieces.append(MARKED_LIST)
                 ending = APPENDS
             else:
-                pieces.append(_EMPTY_LIST)
+                pieces.append(MEMOIZED_LIST)
                 ending = APPEND if n else b""
     items = iter(batch)
     for x in items:
@@ -346,7 +361,7 @@ def _encode(
                 opened.append((owner, None, items))
                 return -1
             n = len(owner)
-            pieces.append(_TUPLES[n] if n <= 3 else _LONG_TUPLE)
+            pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
             memo[id(owner)] = i, owner
             return i + 1
         pieces.append(ending)
@@ -354,11 +369,3 @@ def _encode(
     items.__setstate__(items.__reduce__()[2] - 1)  # it is put back
     opened.append((owner, ending, items))
     return -1
-
-
-_EMPTY_LIST: Final = EMPTY_LIST + MEMOIZE
-_MARKED_LIST: Final = EMPTY_LIST + MEMOIZE + MARK
-_EMPTY_DICT: Final = EMPTY_DICT + MEMOIZE
-_MARKED_DICT: Final = EMPTY_DICT + MEMOIZE + MARK
-_TUPLES: Final = (b"", TUPLE1 + MEMOIZE, TUPLE2 + MEMOIZE, TUPLE3 + MEMOIZE)
-_LONG_TUPLE: Final = TUPLE + MEMOIZE

@@ -30,7 +30,8 @@ from typing import Any
 
 from . import hooks
 from ._stdlib import BATCHSIZE, batchsize_now, stock_methods
-from .hooks import Plan, Saver, Write, doubt, outside, settled
+from .doubts import doubt, outside, settled
+from .hooks import Plan, Saver, Write
 from .looks import Dump
 from .opcodes import BINGET, BININT1, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, pack_long, pack_long_binput
 
@@ -176,7 +177,7 @@ def save_one(pickler: Any, plan: Plan, dump: Dump, x: Any, is_called: bool = Fal
         else:
             _large(pickler, dump, _stock_save_bytes, x)
     else:
-        saver = plan.get(t)
+        saver = plan.get(t) if type(t) is type else None  # another metaclass may have a hash of its own
         if saver is not None:
             saver(pickler, plan, x, write)
         else:

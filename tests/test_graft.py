@@ -221,7 +221,7 @@ def test_offsets_in_the_frame(protocol: int) -> None:
         assert fastpickle.dumps(obj, protocol) == stock(obj, protocol), offset
 
 
-@pytest.mark.parametrize("at", [0, 1, 999, 1000, 1001, 1002, 9_999, 10_000, 10_001, 25_000, 30_999])
+@pytest.mark.parametrize("at", [0, 1, 999, 1000, 1001, 1002, 9_999, 10_000, 10_001, 20_500, 21_999])
 @pytest.mark.parametrize("kind", ["list", "dict"])
 @pytest.mark.parametrize("content", [str, lambda i: i / 7], ids=["texts", "floats"])
 def test_something_else_among_the_items(
@@ -232,7 +232,7 @@ def test_something_else_among_the_items(
     Of what there is much to memoize it writes but the first one.
     """
     for first in (0, 30):  # instances: from 25 on another kind of C pickler takes over
-        items: list[Any] = [*(objects.Plain(a=i) for i in range(first)), *(content(i) for i in range(31_000 - first))]
+        items: list[Any] = [*(objects.Plain(a=i) for i in range(first)), *(content(i) for i in range(22_000 - first))]
         items[at] = Custom(at)
         obj: Any = items if kind == "list" else dict(enumerate(items))
         for protocol in (2, 4):
@@ -775,6 +775,17 @@ def test_deep_structures_are_left_to_python() -> None:
         threading.stack_size(0)
 
 
+def test_failed_write_leaves_nothing() -> None:
+    """C has refused, and then there is no room in the file: nothing of that stays on the pickler."""
+    file = io.BytesIO()
+    pickler = fastpickle.Pickler(file, 4)
+    with file.getbuffer(), pytest.raises(BufferError):
+        pickler.dump([*range(20), Custom()])
+    assert not [name for name in vars(pickler) if name.startswith("_fastpickle")]
+    pickler.dump([*range(20), Custom()])
+    assert not [name for name in vars(pickler) if name.startswith("_fastpickle")]
+
+
 def test_written_bytes_are_not_kept() -> None:
     """A memo that is left with C does not hold the pickle too."""
     pickler = fastpickle.Pickler(io.BytesIO(), 4)
@@ -787,8 +798,9 @@ def test_c_is_asked_once(offers: list[tuple[str, Any]], monkeypatch: pytest.Monk
     begun: list[int] = []
     written_by = graft.written_by
     monkeypatch.setattr(graft, "written_by", lambda *args: begun.append(len(args)) or written_by(*args))
-    obj = [1, 2, 3, 4, Custom()]
+    obj = [*range(20), Custom()]
     for proto in (2, 4):
+        cpickler.last.gave_up_for = 0
         fastpickle.Pickler(io.BytesIO(), proto).dump(obj)
         assert len(begun) == 1
         begun.clear()
@@ -1135,7 +1147,7 @@ def test_saved_by_another_function(parts: str, entry: Callable[[Any, Any], None]
             [odd, made, Odd([made, odd]), [1, 2], "end"],
             {"a": [Odd(made)] * 2, "b": [*range(60)], "c": odd},
         ):
-            for protocol in (0, 2, 4, 5):
+            for protocol in (0, 2, 4, 5) if n < 1000 else (4,):
                 assert outcome(fastpickle.Pickler, obj, protocol) == outcome(_Stock, obj, protocol), (n, protocol)
 
 

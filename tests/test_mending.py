@@ -354,7 +354,7 @@ def test_few_containers(item: Any, n: int) -> None:
         [*range(n - 1), item], [item] * n, {**dict.fromkeys(range(n - 1)), "last": item}, {"first": item},
         {"first": item, **dict.fromkeys(range(n - 1))}, [[*range(n)], item], {*range(n)},
     ):  # fmt: skip
-        check(obj, 1, 4, 5)
+        check(obj, *((1, 4, 5) if n < 30_000 else (4,)))
 
 
 class Holder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gc
 import importlib.util
 import io
 import json
@@ -129,13 +130,13 @@ class TestAblations:
     def test_copies_are_private(self) -> None:
         """A copy shares no class and no table with the package, and leaves nothing on the path."""
         path = list(sys.path)
-        copy = ablations.private_copy("test", ("hooks", "self.looks = 4", "self.looks = 5"))
+        copy = ablations.private_copy("test", ("doubts", "self.looks = 4", "self.looks = 5"))
         assert sys.path == path
         assert copy.Pickler is not fastpickle.Pickler
         assert sys.modules["fastpickle_test.hooks"].savers is not fastpickle.hooks.savers
         looks = [
             m.Dump(fastpickle.Pickler(io.BytesIO()), None).looks
-            for m in (sys.modules["fastpickle_test.hooks"], fastpickle.hooks)
+            for m in (sys.modules["fastpickle_test.doubts"], fastpickle.doubts)
         ]
         assert looks == [5, 4]
 
@@ -243,7 +244,9 @@ class TestHarness:
 
 @pytest.fixture
 def hardly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples of ``grafting.py`` that are too short to say anything."""
+    """Samples of ``grafting.py`` that are too short to say anything, and not much to collect before each of them."""
+    if hasattr(gc, "freeze"):
+        gc.freeze()
     plan = grafting._timing.Plan(sample_seconds=0.0001, budget_seconds=0.001, min_rounds=1, max_rounds=1)
     monkeypatch.setattr(grafting, "QUICK", plan)
     monkeypatch.setattr(grafting, "QUICK_CHILDREN", 1)
@@ -548,15 +551,19 @@ class TestProfiles:
             tool = profiles.profiler()
         except profiles.NotProfiled as missing:
             pytest.skip(str(missing))
-        try:
-            found = {engine: profiles.profile(tool, engine, "small_dict", 0.3) for engine in pure.ENGINES}
-        except profiles.NotProfiled as failed:
-            pytest.skip(f"not on this machine: {failed}")
-        assert {"pickle.save", "pickle.memoize"} <= set(found["stock"])
-        assert "small._encode" in found["pure"]
+        for seconds in (0.3, 1.0, 4.0):  # a busy machine gives it few samples
+            try:
+                found = {engine: profiles.profile(tool, engine, "small_dict", seconds) for engine in pure.ENGINES}
+            except profiles.NotProfiled as failed:
+                pytest.skip(f"not on this machine: {failed}")
+            if {"pickle.save", "pickle.memoize"} <= set(found["stock"]) and "small._encode" in found["pure"]:
+                break
+        else:
+            pytest.fail(f"not seen: {found}")
         assert "loop.save_all" not in found["stock"]
 
 
+@pytest.mark.usefixtures("hardly")
 def test_floors(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """``floors.py``: a row for each workload, and its parts write what they are to stand for."""
     monkeypatch.setattr(floors.grafting, "QUICK", grafting.QUICK)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from oracle import hooked, objects
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run, check
+from oracle.engines import ORACLE, PURE, Pure, Stock
 
 import fastpickle
 from fastpickle import hooks, small
@@ -25,16 +26,6 @@ from fastpickle.parts import SHORTEST_RUN
 pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
 
 
-class Pure(fastpickle.Pickler):
-    """Leaves nothing to the C pickler."""
-
-    fastpickle_grafts = False
-
-
-Pure.__name__ = "Pickler"  # as it is called in messages that are compared
-Stock: Any = pickle._Pickler  # type: ignore[attr-defined]  # private, and what all is compared with
-ORACLE = Implementation("pickle._Pickler", Stock)
-OURS = Implementation("without grafts", Pure)
 WITH_GRAFTS = Implementation("with grafts", fastpickle.Pickler)
 INSTALLED = Implementation("installed", Stock, fastpickle.patched)
 
@@ -64,7 +55,7 @@ def same(make: Callable[[], Any], **how: Any) -> None:
         run.pickler.clear_memo()
         run.pickler.dump(obj)
 
-    for ours in (OURS, WITH_GRAFTS):
+    for ours in (PURE, WITH_GRAFTS):
         check(ORACLE, ours, steps, **how)
         check(ORACLE, ours, lambda run: run.pickler.dump(make()), **how)
 
@@ -246,7 +237,7 @@ def _data() -> Any:
 @pytest.mark.parametrize("hook", hooked.SUBCLASSES)
 def test_subclass(hook: str, make: Callable[[], Any]) -> None:
     """Whatever a subclass overrides is asked as by stock."""
-    for ours in (OURS, WITH_GRAFTS, INSTALLED):
+    for ours in (PURE, WITH_GRAFTS, INSTALLED):
 
         def steps(run: Run) -> None:
             pickler = hooked.SUBCLASSES[hook](run.implementation.base, run)(run.file, run.protocol)
@@ -271,14 +262,14 @@ def test_instance(hook: str, make: Callable[[], Any]) -> None:
         hooked.ON_INSTANCE[hook](run, run.pickler)
         run.pickler.dump(make())
 
-    for ours in (OURS, WITH_GRAFTS, INSTALLED):
+    for ours in (PURE, WITH_GRAFTS, INSTALLED):
         check(ORACLE, ours, steps)
         check(ORACLE, ours, later)
 
 
 def test_it_is_forbidden(tried: list[bool]) -> None:
     """Hooks on the class and the instance, a dispatch entry, a memo, and each name that the table of hooks has."""
-    for name in sorted(hooks._INSTANCE_HOOKS):
+    for name in sorted(hooks.INSTANCE_HOOKS):
         value = 1000 if name == "_BATCHSIZE" else getattr(Stock, name, lambda *args: NotImplemented)
         pickler = Pure(io.BytesIO(), 4)
         setattr(pickler, name, value.__get__(pickler) if callable(value) else value)
@@ -361,7 +352,7 @@ def test_dump_inside_of_a_dump() -> None:
         run.pickler.dump((1, 2, 3, acting))
         run.pickler.dump((objects.Acting(lambda: run.pickler.clear_memo() or run.pickler.dump({"a": 1})), 2))
 
-    check(ORACLE, OURS, steps)
+    check(ORACLE, PURE, steps)
 
 
 def test_framer_that_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,7 +414,7 @@ def test_files(make: Callable[[], Any], tmp_path: pathlib.Path, tried: list[bool
         seen.append(found)
     assert seen[0] == seen[1]
     assert tried == [True, False, False, False, True]
-    check(ORACLE, OURS, lambda run: run.pickler.dump(make()), file=lambda run: PythonFile())
+    check(ORACLE, PURE, lambda run: run.pickler.dump(make()), file=lambda run: PythonFile())
 
 
 @pytest.mark.parametrize("make", [_data, SMALL["a task"], NOT_SMALL["an instance"], NOT_SMALL["texts"]])
@@ -454,7 +445,7 @@ def test_failed_writes(make: Callable[[], Any], size: int) -> None:
 
     if not pathlib.Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")
-    for ours in (OURS, WITH_GRAFTS):
+    for ours in (PURE, WITH_GRAFTS):
         check(ORACLE, ours, steps, protocols=(4, 5))
 
 
@@ -476,7 +467,7 @@ def test_errors_where_the_loop_goes_on() -> None:
                 run.calls.append((type(exc).__name__, str(exc), *getattr(exc, "__notes__", ())))
             run.pickler.dump(make(1))
 
-        for ours in (OURS, WITH_GRAFTS):
+        for ours in (PURE, WITH_GRAFTS):
             check(ORACLE, ours, steps)
 
 
@@ -489,5 +480,5 @@ def test_hooks_set_where_the_loop_goes_on() -> None:
 
         run.pickler.dump([1, {"a": objects.Acting(act), "b": 2}, [3, (4, 5, 6, 7)]])
 
-    check(ORACLE, OURS, steps)
+    check(ORACLE, PURE, steps)
     check(ORACLE, INSTALLED, steps)

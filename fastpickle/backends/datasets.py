@@ -20,6 +20,7 @@ from typing import Any
 
 from .. import hashed, hooks
 from .._stdlib import FRAMES_ARE_BYTESIO
+from ..doubts import outside
 from ..rules import HashRule
 from ..shapes import are_sortable
 from ._source import digests
@@ -95,7 +96,7 @@ def _save_set(pickler: Any, plan: hooks.Plan, obj: set[Any], write: Any) -> None
         else:
             if hashed.save_instance(pickler, plan, obj, (set, (ordered,)), True):
                 return
-    hooks.outside(pickler, pickler.dispatch[set], obj)
+    outside(pickler, pickler.dispatch[set], obj)
 
 
 def _is_looked_for(t: type) -> bool:

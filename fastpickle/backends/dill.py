@@ -29,6 +29,7 @@ from typing import Any
 
 from .. import graft, hashing, hooks
 from .._stdlib import CPickler, StockPickler, stock_methods
+from ..doubts import doubt, holds, outside
 from ..pickler import Pickler as _Base
 from ..quick import Quick
 from ..rules import GraftRule
@@ -59,14 +60,14 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
         or len(obj) == len(getattr(pickler, "_main", _dill._main_module).__dict__)
         or len(obj) == len(_dill._main_module.__dict__)
     ):
-        hooks.outside(pickler, pickler.dispatch[dict], obj)
+        outside(pickler, pickler.dispatch[dict], obj)
         return
     if "__name__" in obj and type(obj["__name__"]) is str:
-        hooks.doubt(pickler)  # an import may run anything
+        doubt(pickler)  # an import may run anything
         if obj is getattr(_dill._import_module(obj["__name__"], True), "__dict__", None):
             pickler.write(bytes("c{}\n__dict__\n".format(obj["__name__"]), "UTF-8"))
             return
-        if not hooks.holds(pickler, plan):
+        if not holds(pickler, plan):
             stock_methods["save_dict"](pickler, obj)
             return
     (_save_dict if plan.hash_rule is None else hashing.save_dict)(pickler, plan, obj, write)

@@ -21,6 +21,7 @@ from typing import Any
 
 from .. import hashed, hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, StockPickler, for_batch
+from ..doubts import outside
 from ..pickler import Pickler as _Base
 from ..rules import HashRule
 from ..shapes import are_sortable
@@ -147,7 +148,7 @@ def _save_set(pickler: Any, plan: hooks.Plan, obj: set[Any], write: Any) -> None
         ordered = _library._ConsistentSet(obj)
         if hashed.save_known(pickler, plan, ordered, type(ordered)):
             return
-    hooks.outside(pickler, pickler.dispatch[set], obj)
+    outside(pickler, pickler.dispatch[set], obj)
 
 
 def _set_items_again(pickler: Any, obj: dict[Any, Any]) -> None:

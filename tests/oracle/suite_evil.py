@@ -55,6 +55,7 @@ PLACES: dict[str, Callable[[Any, Any], Any]] = {
     "set of batches": lambda x, after: [{*range(998), x, *range(3000, 4100)}, after],
     "twice": lambda x, after: [[x], x, (x, after)],
     "alone": lambda x, after: x,
+    "root with much": lambda x, after: objects.Reduced((objects.make, ([*range(30)], x, after), {"again": [x]})),
 }
 
 
@@ -70,6 +71,12 @@ _USES: dict[str, Callable[[Any], Any]] = {
     "__init__": lambda p: p.__init__(p._file_write.__self__, p.proto),
     "__init__ with another protocol": lambda p: p.__init__(p._file_write.__self__, 1),
 }
+
+#: Every way in which code can come to run in the middle of a dump (`_acting_by`).
+_WAYS = (
+    "__getstate__", "__reduce_ex__", "copyreg", "table", "table, C", "hash", "name", "property", "iterator", "items",
+    "pairs", "__class__", "__getattribute__", "pid", "dispatch", "dispatch, late", "__reduce_ex__, late",
+)  # fmt: skip
 
 #: What the class may get in the middle of a dump: (run, base) -> the attribute.
 _CLASS_CHANGES: dict[str, Callable[[Run, Any], Any]] = {
@@ -136,26 +143,27 @@ class EvilSuite(Suite):
 
     @pytest.mark.parametrize("change", hooked.ON_INSTANCE)
     def test_pickler_changed_from(self, change: str) -> None:
-        """Every way in which code can come to run in the middle of a dump."""
-        for how in (
-            "__getstate__",
-            "__reduce_ex__",
-            "copyreg",
-            "hash",
-            "name",
-            "property",
-            "iterator",
-            "pid",
-            "dispatch",
-            "dispatch, late",
-            "__reduce_ex__, late",
-        ):
+        """Every way in which code can come to run in the middle of a dump; it may use what it has changed."""
+        for how in _WAYS:
+            for is_used in (False, True):
 
-            def steps(run: Run) -> None:
-                acting = _acting_by(how, lambda: hooked.ON_INSTANCE[change](run, run.pickler), run)
-                run.pickler.dump([1, acting, small(), (1, 2)])
+                def steps(run: Run) -> None:
+                    is_over = False
 
-            self.check(steps, protocols=self.some(how, change), case=how)
+                    def act() -> None:
+                        if not is_over:  # the comparison asks objects for their class, too
+                            hooked.ON_INSTANCE[change](run, run.pickler)
+                            if is_used:
+                                run.pickler.save([1, (2, 3), {"by": "itself"}])
+                                run.pickler.write(pickle.POP)
+
+                    try:
+                        run.pickler.dump([1, _acting_by(how, act, run), small(), (1, 2)])
+                    finally:
+                        is_over = True
+
+                case = f"{how}, and uses it" if is_used else how
+                self.check(steps, protocols=self.some(how, change, n=1 if is_used else 2), case=case)
 
     @pytest.mark.parametrize("change", hooked.ON_INSTANCE)
     def test_pickler_changed_by_file(self, change: str) -> None:
@@ -704,6 +712,11 @@ def _with_own_dispatch(base: Any, run: Run) -> Any:
     return P
 
 
+def _as_plain(self: object, protocol: int) -> Any:
+    """Say, as a reduce, that an object is a plain one."""
+    return copyreg.__newobj__, (objects.Plain,), {"a": [1, (2,)]}  # type: ignore[attr-defined]  # no stub
+
+
 def _acting_by(how: str, act: Action, run: Run) -> Any:
     """Return an object for which `act` is called once in the middle of a dump, in the way that is named."""
     called: list[int] = []
@@ -723,6 +736,46 @@ def _acting_by(how: str, act: Action, run: Run) -> Any:
             yield [2]
 
         return objects.Reduced(lambda self: (list, (), [3], items()))
+    if how == "items":  # an iterable whose __iter__ acts
+
+        class Items(list[Any]):
+            def __iter__(self) -> Iterator[Any]:
+                once()
+                return super().__iter__()
+
+        return objects.Reduced(lambda self: (list, (), [3], Items([1, [2]])))
+    if how == "pairs":  # a subclass of dict that is asked for its items by its reduce
+
+        class Pairs(dict[Any, Any]):
+            def items(self) -> Any:
+                once()
+                return super().items()
+
+        Pairs.__qualname__, Pairs.__module__ = "Dict", objects.__name__
+        return Pairs({"a": [1]})
+    if how == "__class__":  # which stock asks for what __newobj__ makes
+
+        class ByClass:
+            @property
+            def __class__(self) -> Any:
+                once()
+                return objects.Plain
+
+            __reduce_ex__ = _as_plain
+
+        return ByClass()
+    if how == "__getattribute__":
+
+        class ByGetattribute:
+            def __getattribute__(self, name: str) -> Any:
+                if name == "__class__":
+                    once()
+                    return objects.Plain
+                return object.__getattribute__(self, name)
+
+            __reduce_ex__ = _as_plain
+
+        return ByGetattribute()
     if how == "__reduce_ex__":
 
         class ByReduceEx:
@@ -734,6 +787,15 @@ def _acting_by(how: str, act: Action, run: Run) -> Any:
     if how == "copyreg":
         run.pickler.dispatch_table = {objects.Viaduct: lambda obj: (once(), objects.reduce_viaduct(obj))[1]}
         return objects.Viaduct([1])
+    if how in ("table", "table, C"):  # which finds nothing for what is asked
+
+        class Table(dict[Any, Any]):
+            def get(self, key: Any, default: Any = None) -> Any:
+                once()
+                return super().get(key, default)
+
+        run.pickler.dispatch_table = Table()
+        return slice(1, 2) if how == "table, C" else objects.Plain(a=[1, (2,)])
     if how == "hash":  # looked up in a table that hashes the class
 
         class Meta(type):

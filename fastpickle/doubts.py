@@ -1,0 +1,192 @@
+"""Doubt: what stays the same while a plan is in force, and whether it still does once somebody's code has run.
+
+    in force --(doubt: somebody's code is about to run, or has run)--> in doubt --(settled)--+-- as it was: in force
+                                                                                             +-- changed:   PLAIN
+
+While a pickler saves, the plan in force or in doubt is in its `_fastpickle_plan`, and a `Dump` in `_fastpickle_dump`.
+
+Not for: what a hook forbids (`hooks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from types import BuiltinMethodType
+from typing import Any, Final
+
+from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, is_usual_file
+from .hooks import INSTANCE_HOOKS, NOBODYS, PLAIN, Plan, are_known, entries_of, known_tables, methods_of
+from .older import is_adapted
+
+__all__ = ["Dump", "doubt", "holds", "outside", "settled", "watched"]
+
+_looked_at: Final = itemgetter("framer", "memo", "write", "proto", "bin", "fast")
+
+
+class Dump:
+    """What stays the same while a plan is in force, so that it may be bound to a local.
+
+    Attributes:
+        framer, memo, write: the pickler's.
+        names: those of its attributes, when it was looked last whether there is a hook among them.
+        entries: the dispatch entries that a plan depends on.
+        methods: the class's, if it was found that nobody has overridden one.
+        is_usual: whether all that is in the memo was put there by code of ours or stock's, and no other code has run,
+            nor will where nothing doubts the plan: below a file in C that hands what it gets to somebody's.
+        doubts: how often the plan has been looked at again.
+        nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
+        looks: how many more looks at a type may be in vain.
+        not_brief: the ids of types whose reduce gave what was not brief, and is not taken to be any more (`brief`).
+        known: what `graft` knows of types, until somebody's code runs.
+        reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
+        root: the object that is dumped.
+        loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
+        penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
+    """
+
+    __slots__ = (
+        "doubts", "entries", "framer", "is_usual", "known", "looks", "loop", "memo", "methods", "names", "nobodys",
+        "not_brief", "offers_to_skip", "penalty", "reducers", "root", "unsaved", "write",
+    )  # fmt: skip
+
+    def __init__(self, pickler: Any, root: Any, is_usual: bool = False) -> None:
+        self.framer = pickler.framer
+        self.memo = pickler.memo
+        file_write = self.framer.file_write
+        self.is_usual = is_usual or (
+            not self.memo and (type(file_write) is not BuiltinMethodType or is_usual_file(file_write.__self__))
+        )
+        self.write = pickler.write
+        self.entries = entries_of(pickler.dispatch)
+        self.names: Any = None
+        self.methods: Any = None
+        self.nobodys: set[type] = set()
+        self.looks = 4
+        self.not_brief: set[int] = set()
+        self.known: dict[type, frozenset[str]] = {}
+        self.reducers: dict[type, Callable[[Any], Any] | None] = {}
+        self.root = root
+        self.loop: Any = None
+        self.unsaved = 0
+        self.doubts = 0
+        self.penalty = 0
+        self.offers_to_skip = 0
+
+
+def doubt(pickler: Any) -> None:
+    """Put the plan in doubt: code that is not ours is about to run, or has run."""
+    state = pickler.__dict__
+    state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
+
+
+def settled(pickler: Any) -> Plan:
+    """Return the plan in force; if it is in doubt, look again, and take the doubted one if everything is as it was.
+
+    Costs about 1 us if the plan was in doubt.
+    """
+    state = pickler.__dict__
+    found: Plan = state["_fastpickle_plan"]
+    doubted = found.doubted
+    if doubted is None:
+        return found
+    cls = type(pickler)
+    dump = state["_fastpickle_dump"]
+    found = PLAIN
+    try:
+        framer, memo, write, proto, is_binary, is_fast = _looked_at(state)
+        dispatch = pickler.dispatch
+        if (
+            framer is dump.framer
+            and memo is dump.memo
+            and write is dump.write
+            and type(proto) is int
+            and proto == doubted.proto
+            and is_binary
+            and not is_fast
+            and len(framer.__dict__) == 2
+            and (framer.current_frame is not None or type(framer.file_write) is BuiltinMethodType)
+            and ([*state] == dump.names or _has_no_hook(state, dump))
+            and cls.save is doubted.save
+            and (methods_of(cls) == dump.methods or _has_no_override(cls, dump))
+            and type(dispatch) in known_tables
+            and entries_of(dispatch) == dump.entries
+            and getattr(pickler, "__getattr__", None) is None
+            and getattr(pickler, "reducer_override", NO_VALUE) is NO_VALUE
+        ):
+            found = doubted
+    except (KeyError, AttributeError, TypeError):
+        pass
+    state["_fastpickle_plan"] = found
+    dump.is_usual = False
+    dump.doubts += 1
+    if dump.nobodys or dump.known or dump.reducers:
+        dump.nobodys.clear()
+        dump.known.clear()
+        dump.reducers.clear()
+    return found
+
+
+def _has_no_hook(state: dict[str, Any], dump: Dump) -> bool:
+    """Tell whether none of a pickler's attributes is a hook, but an adapter of ours; its names are kept."""
+    if INSTANCE_HOOKS.isdisjoint(state):
+        dump.names = [*state]
+        return True
+    return is_adapted(state, INSTANCE_HOOKS)
+
+
+def _has_no_override(cls: type, dump: Dump) -> bool:
+    """Tell whether the methods of a class are known; those that are nobody's are kept."""
+    if not are_known(cls):
+        return False
+    methods = methods_of(cls)
+    if methods in NOBODYS:
+        dump.methods = methods
+    return True
+
+
+def holds(pickler: Any, plan: Plan) -> bool:
+    """Tell whether `plan` is still in force."""
+    return pickler._fastpickle_plan is plan or settled(pickler) is plan
+
+
+def outside(pickler: Any, save: Callable[..., None], obj: Any, *args: Any) -> None:
+    """Call a function that may run code that is not ours, so that the plan is in doubt in it and after it."""
+    found: Plan = pickler._fastpickle_plan
+    if found is PLAIN:
+        save(pickler, obj, *args)
+        return
+    doubt(pickler)
+    try:
+        save(pickler, obj, *args)
+    finally:
+        doubt(pickler)
+
+
+class watched:
+    """The items of an iterable that may run code that is not ours to find the next one, with the plan in doubt.
+
+    No generator, which would not ask it again behind its end, as stock does from 3.14 on.
+    """
+
+    def __init__(self, pickler: Any, items: Iterable[Any]) -> None:
+        self._pickler = pickler
+        self._items: Any = items
+
+    def __iter__(self) -> Iterator[Any]:
+        doubt(self._pickler)
+        try:
+            self._items = iter(self._items)
+        finally:
+            doubt(self._pickler)
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._items)
+        finally:
+            doubt(self._pickler)
+
+
+if not FRAMES_ARE_BYTESIO:  # PyPy: the same question, asked as its JIT answers it sooner, of another Dump
+    from .looks import settled
