@@ -358,13 +358,13 @@ def set_saver() -> tuple[Edit, ...]:
 @ablation(OBJECTS)
 def usual_form() -> tuple[Edit, ...]:
     """Without: what a reduce gives is handed to stock's save_reduce()."""
-    return (("reduce", "form = usual_form(plan, obj, rv) if plan else None", "form = None"),)
+    return (("reduce", "form = usual_form(plan, obj, rv)", "form = None"),)
 
 
 @ablation(OBJECTS)
 def known_reduces() -> tuple[Edit, ...]:
     """Without: the plan is settled after every reduce, also after one that runs nobody's code."""
-    return (("reduce", "if not is_nobodys(reduce, obj, t, has_default):", "if True:"),)
+    return (("reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if False:"),)
 
 
 @ablation(SETS, BYTES, protocol=2)
@@ -454,8 +454,8 @@ def known_dill_dict() -> tuple[Edit, ...]:
 def no_settling() -> tuple[Edit, ...]:
     """With: a reduce is taken to have changed nothing; a hook that it sets is not seen."""
     return (
-        ("reduce", "has_default = _has_default_reduce(pickler._fastpickle_dump, obj, t)", "has_default = True"),
-        ("reduce", "if not is_nobodys(reduce, obj, t, has_default):", "if False:"),
+        ("reduce", "has_default = _has_default_reduce(dump, obj, t)", "has_default = True"),
+        ("reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if True:"),
     )
 
 

@@ -84,8 +84,8 @@ OWN_KINDS = {
     "runs._must_be_new": "memo",
     "runs._are_fetched": "memo",
     "pickler.dump": "dump",
-    "hooks.settled": "object",  # after somebody's code has run
-    "hooks._are_known": "object",
+    "doubts.settled": "object",  # after somebody's code has run
+    "hooks.are_known": "object",
 }
 """Functions that do something else than their module."""
 

@@ -4,6 +4,7 @@
     Pickler, pure   --+-- callgrind -----------> instructions of a dump, beside the times (``--instructions``)
     stock's pickler --+-- alternating rounds --> stock / what no pickler in Python can leave out (``--floors``)
     the floor       --+
+    both, subclassed to override one hook --> stock / ours, one column a hook (``--hooks``)
 
 ``Pickler`` is used with grafts switched off, as it is where there is no C pickler, for a file that is written in
 Python, and for what stands beside objects that C gives up. Before a shape is timed its bytes must be stock's.
@@ -45,6 +46,7 @@ examples:
   %(prog)s --quick                       about 10 seconds
   %(prog)s --only small_dict deep_list   two workloads
   %(prog)s --floors                      how much there is to be had: about 20 seconds
+  %(prog)s --hooks                       picklers that override a method: about 4 minutes
   %(prog)s --instructions --quick        what one dump takes of both, without noise: about 10 minutes
 
 how to read it:
@@ -73,6 +75,16 @@ class Reduced:
         return Reduced, (self.value,)
 
 
+class Stated:
+    """Has a state of its own, as objects with something that is not to be pickled."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.name, self.parent = number, f"name {number}", None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "parent": None}
+
+
 def tables() -> dict[str, object]:
     """Make rows as real data has them: with values that are missing, lists of any length, a row that is none."""
     generator = random.Random(SEED)
@@ -97,6 +109,10 @@ def tables() -> dict[str, object]:
         "long_texts": ["".join([chr(60 + i % 50)] * 3000) for i in range(300)],
         "tree": _tree(9),
         "reduces_of_ones_own": [Reduced(i) for i in range(1000)],
+        "states_of_ones_own": [Stated(i) for i in range(1000)],
+        "one_reduce_of_ones_own": Reduced("text"),
+        "few_reduces_of_ones_own": {"id": 5, "first": Reduced(1), "second": Reduced("text")},
+        "reduce_of_much": Reduced([{"id": i, "x": str(i)} for i in range(500)]),
         "reduces_in_rows": [{"id": i, "value": Reduced(i)} for i in range(1000)],
     }
 
@@ -105,6 +121,9 @@ def _tree(depth: int) -> object:
     left, right = (_tree(depth - 1), _tree(depth - 1)) if depth else (None, None)
     return {"name": f"n{depth}", "left": left, "right": right, "weight": depth / 3}
 
+
+#: Methods that libraries override, each in another way; none of them lets anything be written in bulk.
+HOOKS = ("persistent_id", "memoize", "save", "reducer_override")
 
 ENGINES: dict[str, Callable[..., Any]] = {"stock": Stock, "pure": Pure}
 
@@ -225,6 +244,44 @@ def measure_floors(plan: Any) -> str:
     return grafting.table(["stock / ...", "pure", "memo", "types", "bytes", "these three"], rows)
 
 
+def hooked(base: Any, hook: str) -> Any:
+    """Return a subclass of a pickler that overrides one method, and does there what the pickler does."""
+    overridden = getattr(base, hook, None)
+
+    def heard(self: Any, *args: Any, **keywords: Any) -> Any:
+        return NotImplemented if overridden is None else overridden(self, *args, **keywords)
+
+    return type(f"{base.__name__}_with_{hook}", (base,), {hook: heard})
+
+
+def measure_hooks(name: str, objects: dict[str, object], plan: Any) -> tuple[str, list[str]]:
+    """Time shapes with subclasses that override a method: then each object is saved hook by hook.
+
+    Args:
+        name, objects, plan: as for `measure`.
+
+    Returns:
+        What `measure` returns.
+    """
+    picklers = {hook: [hooked(base, hook) for base in (Stock, Pure)] for hook in HOOKS}
+    ratios: dict[str, list[float]] = {}
+    differ = []
+    for shape, obj in objects.items():
+        if any(dumps(pickler, obj) != dumps(Stock, obj) for pair in picklers.values() for pickler in pair):
+            differ.append(shape)
+            continue
+        ratios[shape] = []
+        for stock, pure in picklers.values():
+            ways = {"stock": lambda p=stock, o=obj: dumps(p, o), "pure": lambda p=pure, o=obj: dumps(p, o)}
+            seconds = grafting.in_turns(ways, plan)
+            ratios[shape].append(grafting.ratio(seconds["stock"], seconds["pure"]))
+    rows = [[shape, *[f"{ratio:.2f}" for ratio in of]] for shape, of in ratios.items()]
+    if ratios:
+        mean = grafting._timing.geometric_mean
+        rows.append(["**geometric mean**", *[f"{mean(of):.2f}" for of in zip(*ratios.values(), strict=True)]])
+    return grafting.table([f"{name}, stock / pure", *[f"`{hook}`" for hook in HOOKS]], rows), differ
+
+
 def measure(name: str, objects: dict[str, object], plan: Any, *, counts: bool = False) -> tuple[str, list[str]]:
     """Time some shapes.
 
@@ -287,6 +344,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these workloads and tables")
     parser.add_argument("--floors", action="store_true", help="time what cannot be left out, in place of all else")
+    parser.add_argument(
+        "--hooks", action="store_true", help="time picklers that override a method, in place of all else"
+    )
     parser.add_argument("--instructions", action="store_true", help="count with valgrind, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed to FILE too")
     parser.add_argument("--count", help=argparse.SUPPRESS)  # what is run under valgrind
@@ -303,13 +363,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.floors:
             found: list[tuple[str, list[str]]] = [(measure_floors(plan), [])]
+        elif arguments.hooks:
+            found = [measure_hooks(kind, objects, plan) for kind, objects in chosen.items()]
         else:
             found = [measure(kind, objects, plan, counts=arguments.instructions) for kind, objects in chosen.items()]
     except series.NotCounted as error:
         print(error, file=sys.stderr)
         return 2
     where = f"{sys.implementation.name} {sys.version.split()[0]}, protocol {pickle.DEFAULT_PROTOCOL}"
-    options = [" --quick"] * arguments.quick + [" --floors"] * arguments.floors
+    options = [" --quick"] * arguments.quick + [" --floors"] * arguments.floors + [" --hooks"] * arguments.hooks
     options += [" --instructions"] * arguments.instructions
     if arguments.only:
         options.append(f" --only {' '.join(arguments.only)}")
