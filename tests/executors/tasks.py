@@ -47,11 +47,6 @@ def pid(_: Any = None) -> int:
     return os.getpid()
 
 
-def thread_of(seconds: float) -> tuple[int, int]:
-    time.sleep(seconds)
-    return os.getpid(), threading.get_ident()
-
-
 def exit_with(status: Any) -> None:
     sys.exit(status)
 
@@ -96,6 +91,26 @@ def wait_for(path: str, seconds: float = 20.0) -> str:
             return "waited in vain"
         time.sleep(0.005)
     return "there"
+
+
+def begin_and_wait_for(folder: str, path: str) -> str:
+    """Wait for a file, having left one in the folder."""
+    meet(folder, 1)
+    return wait_for(path)
+
+
+def meet(folder: str, n: int, seconds: float = 20.0) -> tuple[int, int]:
+    """Come back, with the process and the thread, when as many calls are in the folder at the same time."""
+    place = os.getpid(), threading.get_ident()
+    with open(os.path.join(folder, "{}-{}".format(*place)), "x"):
+        pass
+    end = time.monotonic() + seconds
+    time.sleep(0.02)  # so that it is a call that waits
+    while len(os.listdir(folder)) < n:
+        if time.monotonic() > end:
+            raise TimeoutError(f"{len(os.listdir(folder))} of {n} came")
+        time.sleep(0.005)
+    return place
 
 
 def set_state(key: str, value: Any) -> None:
