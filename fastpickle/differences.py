@@ -94,7 +94,12 @@ class _Written:
     def is_compared(self) -> bool:
         """Tell whether there is a dict for which dill would ask somebody's `__eq__`."""
         rule = self.plan.graft_rule
-        if rule.lengths is None or self.n < LEAST * min(lengths := rule.lengths(self.pickler)):
+        if rule.lengths is None:
+            return False
+        lengths = rule.lengths(self.pickler)
+        if not lengths:  # it may not graft any more
+            return True
+        if self.n < LEAST * min(lengths):
             return False
         if not self._is_memo_small:
             if not self._has_dict:

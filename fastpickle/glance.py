@@ -153,7 +153,12 @@ def _may_be_unwanted(pickler: Any, plan: Plan, grafter: Any, dicts: list[Any] | 
         for text in rule.texts_of_names[plan.proto]:
             if has_text(grafter.pieces[-1], text):
                 return True
-    if rule.lengths is None or n < LEAST * min(lengths := rule.lengths(pickler)):
+    if rule.lengths is None:
+        return False
+    lengths = rule.lengths(pickler)
+    if not lengths:  # it may not graft any more
+        return True
+    if n < LEAST * min(lengths):
         return False
     if dicts is None:
         dicts = [x for x in memoized(grafter) if type(x) is dict]

@@ -52,6 +52,7 @@ from .splicing import padding, write, write_pieces, write_whole
 
 __all__ = [
     "FEWEST",
+    "PLAIN_IDS",
     "at_once",
     "batches",
     "calibrate",
@@ -396,7 +397,7 @@ def _may_graft(pickler: Any, plan: Plan) -> bool:
     return (
         getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
         and _is_usual_framer(pickler, framer)
-        and (plan.graft_rule.allows is None or bool(plan.graft_rule.allows(pickler)))
+        and (plan.graft_rule.lengths is None or bool(plan.graft_rule.lengths(pickler)))
     )
 
 
@@ -441,7 +442,7 @@ def has_refused(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         some = obj[:: -(n // 3)] if t is list else (next(reversed(obj.values()), None),)
     except RuntimeError:  # another thread has changed it
         return False
-    return any(id(kind) not in _PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
+    return any(id(kind) not in PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
 
 
 def _back_off(dump: Any) -> None:
@@ -473,11 +474,11 @@ def is_tiny(obj: Any, t: type) -> bool:
 def may_be_plain(obj: Any, t: type) -> bool:
     """Tell whether an object is an exact container, and is long, or has nothing but plain data in it at the top."""
     return id(t) in hooks.CONTAINER_IDS and (
-        len(obj) >= FEWEST or _PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+        len(obj) >= FEWEST or PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
     )
 
 
-_PLAIN_IDS: Final = hooks.ATOM_IDS | hooks.CONTAINER_IDS | {id(bytearray)}
+PLAIN_IDS: Final = hooks.ATOM_IDS | hooks.CONTAINER_IDS | {id(bytearray)}
 
 
 def is_for_batches(obj: Any, t: type) -> bool:

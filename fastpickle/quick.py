@@ -107,7 +107,7 @@ class Quick:
         ):
             return False
         try:
-            pickled = self._by_c(obj, protocol)
+            pickled = self._by_c(obj, protocol, pickler)
         except RecursionError:  # Python will find it, or manage
             return False
         if pickled:
@@ -122,7 +122,7 @@ class Quick:
             vars(pickler)["_fastpickle_is_refused"] = True
         return False
 
-    def _by_c(self, obj: Any, protocol: int) -> bytes | None:
+    def _by_c(self, obj: Any, protocol: int, pickler: Any = None) -> bytes | None:
         """Return what C writes; None if it may not be asked, b"" if it gave up, and need not be asked again."""
         cls = self._cls
         attributes = _attributes(cls)
@@ -149,8 +149,10 @@ class Quick:
             or not may_write()
         ):
             return None
-        pickler = self._stand_ins[protocol]
-        if rule.allows is not None and not rule.allows(pickler):
+        if pickler is None:
+            pickler = self._stand_ins[protocol]
+        lengths = None if rule.lengths is None else rule.lengths(pickler)
+        if lengths is not None and not lengths:
             return None
         t = type(obj)
         if (t is list or t is dict) and len(obj) > BATCHSIZE and graft.has_refused(pickler, plan, obj, t):
@@ -177,7 +179,7 @@ class Quick:
             len(pieces) > 1
             or len(pieces[0]) >= BATCHSIZE  # enough for two batches
             or not protocol
-            or (rule is not STOCK_RULE and not rule.is_free(pickler, obj, pieces[0], protocol))
+            or (lengths is not None and not rule.is_free(lengths, obj, pieces[0], protocol))
         ):
             pickled = None
             if made_ours(pickler, plan, grafter, obj):

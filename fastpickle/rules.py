@@ -21,11 +21,10 @@ class GraftRule:
     """What has to be asked where the C pickler writes in the place of dispatch entries.
 
     Args:
-        allows: tells whether this pickler may graft now; None if it always may.
         refuses: tells whether instances of a type are not for C; None if no type is refused.
         names: the dicts that have one of them as a key are not for C.
-        lengths: gives for a pickler the lengths of dicts that are not for C if they have one of some more names; None
-            if there are none.
+        lengths: gives for a pickler the lengths of dicts that are not for C if they have one of some more names, or
+            nothing if it may not graft now; None if it always may, and there are none.
         compared: gives these names; it takes 10 us.
         builtins: what C saves without asking where a protocol has no opcode for a type, and is not for it; each with
             the lowest protocol at which C does not.
@@ -36,20 +35,17 @@ class GraftRule:
     """
 
     __slots__ = (
-        "allows", "compared", "lengths", "names", "refuses", "texts_of_builtins",
-        "texts_of_names", "unwanted",
+        "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names", "unwanted",
     )  # fmt: skip
 
     def __init__(
         self,
-        allows: Callable[[Any], bool] | None = None,
         refuses: Callable[[type], bool] | None = None,
         names: frozenset[str] = frozenset(),
         lengths: Callable[[Any], tuple[int, ...]] | None = None,
         compared: Callable[[Any], tuple[str, ...]] | None = None,
         builtins: Mapping[Any, int] = MappingProxyType({}),
     ) -> None:
-        self.allows = allows
         self.refuses = refuses
         self.names = names
         self.lengths = lengths
@@ -63,11 +59,11 @@ class GraftRule:
             new = texts_of((x.__name__ for x in builtins if id(x) in unwanted), proto)
             self.texts_of_builtins.append(old if proto < 4 else tuple(text + MEMOIZE + STACK_GLOBAL for text in new))
 
-    def is_free(self, pickler: Any, obj: Any, data: bytes, proto: int) -> bool:
+    def is_free(self, lengths: tuple[int, ...], obj: Any, data: bytes, proto: int) -> bool:
         """Tell whether a few bytes have clearly no dict in them that this rule is about.
 
         Args:
-            pickler: for which they are.
+            lengths: those of the pickler for which they are.
             obj: what they are of.
             data: the bytes, written by C at protocol 1 or later, which was asked about the builtins.
             proto: the protocol.
@@ -79,12 +75,12 @@ class GraftRule:
             for name in self.names:
                 if name in obj:
                     return False
-            return self.lengths is None or len(obj) not in self.lengths(pickler)
+            return len(obj) not in lengths
         find = data.find  # `in` tries to make a number of the text first, which takes 70 ns
         for text in self.texts_of_names[proto]:
             if find(text) >= 0:
                 return False
-        return self.lengths is None or len(data) < 2 * min(self.lengths(pickler))
+        return len(data) < 2 * min(lengths)
 
 
 def texts_of(names: Iterable[str], proto: int) -> tuple[bytes, ...]:

@@ -113,7 +113,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         or framer.current_frame is not None
         or "_fastpickle_plan" in state  # inside of a dump
         or ("_fastpickle_is_refused" in state and may_graft)  # by C
-        or (rule.allows is not None and not rule.allows(pickler))
+        or (rule.lengths is not None and not rule.lengths(pickler))
     ):
         return False
     pieces: list[bytes] = []
@@ -212,6 +212,8 @@ def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, 
     if rule.lengths is None:
         return False
     lengths = rule.lengths(pickler)
+    if not lengths:  # it is not for us at all, any more
+        return True
     return 2 * min(lengths) <= len(data) and any(type(x) is dict and len(x) in lengths for i, x in memo.values())
 
 

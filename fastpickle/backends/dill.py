@@ -82,18 +82,6 @@ def _is_quiet(pickler: Any) -> bool:
     return depth is None and not getattr(pickler, "_session", False)
 
 
-def _may_graft(pickler: Any) -> bool:
-    """Tell whether dicts that have no '__name__' are saved as stock saves them."""
-    main = _dill._main_module
-    its_own = getattr(pickler, "_main", main)
-    return (
-        "__name__" in main.__dict__
-        and (its_own is main or "__name__" in its_own.__dict__)
-        and StockPickler.save_dict is stock_methods["save_dict"]  # which dill calls
-        and _is_quiet(pickler)
-    )
-
-
 def _mains(pickler: Any) -> tuple[Any, ...]:
     """Return dill's main module, and the pickler's if that is another one."""
     main = _dill._main_module
@@ -111,10 +99,21 @@ _STDLIBS = ("collections", "datetime", "decimal", "enum", "fractions", "pathlib"
 
 
 def _lengths(pickler: Any) -> tuple[int, ...]:
-    """Return the lengths of the dicts that dill compares with the dict of `__main__`, or of the pickler's module."""
+    """Return the lengths of the dicts that dill compares with the dict of `__main__`, or of the pickler's module.
+
+    None of them if dicts that have no '__name__' are not saved as stock saves them now.
+    """
     main = _dill._main_module
     its_own = getattr(pickler, "_main", main)
-    return (len(main.__dict__),) if its_own is main else (len(main.__dict__), len(its_own.__dict__))
+    globals_ = main.__dict__
+    if (
+        "__name__" not in globals_
+        or (its_own is not main and "__name__" not in its_own.__dict__)
+        or StockPickler.save_dict is not stock_methods["save_dict"]  # which dill calls
+        or not _is_quiet(pickler)
+    ):
+        return ()
+    return (len(globals_),) if its_own is main else (len(globals_), len(its_own.__dict__))
 
 
 def _compared(pickler: Any) -> tuple[str, ...]:
@@ -243,7 +242,10 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
         and frame.f_code is _CODE_OF_FUNCTION
         and frame.f_globals is _globals
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
-        and graft.may_be_plain(obj, type(obj))
+        and (
+            len(obj) >= graft.FEWEST
+            or graft.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if type(obj) is dict else obj)))
+        )
         and _quick_installed.write(pickler, obj)
     )
 
@@ -265,7 +267,6 @@ if _is_known:
     hooks.choosy_saves[_dill_save] = hooks.choosy_saves[Pickler.save] = _is_of_numpy
     hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict
     hooks.graft_rules[dict, _dill.save_module_dict] = GraftRule(
-        _may_graft,
         _is_compared,
         frozenset({"__name__"}),
         _lengths,
