@@ -32,7 +32,7 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import NO_VALUE, CPickler, entry_of
 from .hooks import Plan
-from .instances import LOOKED_INTO, METACLASSES, is_bare, is_pure, is_somebodys, names
+from .instances import LOOKED_INTO, METACLASSES, is_bare, is_somebodys, names
 
 __all__ = [
     "LARGE",
@@ -169,7 +169,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 self.asked = -sys.maxsize  # it is only going to be more
             hiding = known[key]
             if (not hiding or (type(state := obj.__dict__) is dict and hiding.isdisjoint(state))) and (
-                t not in LOOKED_INTO or is_pure(obj, t)
+                t not in LOOKED_INTO or LOOKED_INTO[t](obj)
             ):
                 return NotImplemented
         elif t is Splice:
@@ -228,16 +228,22 @@ def _reduce(t: type, hiding: frozenset[str], proto: int) -> Any:
     if t is complex:
         return copyreg.dispatch_table[t]
     reduce = methodcaller("__reduce_ex__", proto)
-    is_looked_into = t in LOOKED_INTO
-    if not hiding and not is_looked_into:
-        return reduce
+    is_pure = LOOKED_INTO.get(t)
+    if not hiding:
+        if is_pure is None:
+            return reduce
+
+        def looked_into(obj: Any) -> Any:
+            if is_pure(obj):
+                return reduce(obj)
+            raise _Refused
+
+        return looked_into
     isdisjoint = hiding.isdisjoint
-    if is_looked_into or not is_bare(t):
+    if is_pure is not None or not is_bare(t):
 
         def looked_at(obj: Any) -> Any:
-            if (not hiding or (type(state := obj.__dict__) is dict and isdisjoint(state))) and (
-                not is_looked_into or is_pure(obj, t)
-            ):
+            if type(state := obj.__dict__) is dict and isdisjoint(state) and (is_pure is None or is_pure(obj)):
                 return reduce(obj)
             raise _Refused
 
@@ -305,12 +311,14 @@ class Last:
 
     Attributes:
         gave_up_for: the id of the class with a reduce of its own that made C give up; 0 if it did not.
+        had_many: whether there were many instances in it.
     """
 
-    __slots__ = ("gave_up_for",)
+    __slots__ = ("gave_up_for", "had_many")
 
     def __init__(self) -> None:
         self.gave_up_for = 0
+        self.had_many = False
 
     def is_like(self, obj: Any, t: type) -> bool:
         """Tell whether a small container has an instance of that class, so that C would give up again."""
@@ -318,6 +326,20 @@ class Last:
         if t is dict:
             return len(obj) <= _FEW and key in map(id, map(type, obj.values()))
         return (t is list or t is tuple) and len(obj) <= _FEW and key in map(id, map(type, obj))
+
+    def is_as_many(self, obj: Any, t: type) -> bool:
+        """Tell whether a container may have many instances, as the last one had, by a look at its last item."""
+        if self.had_many:
+            try:
+                if t is list or t is tuple:
+                    self.had_many = len(obj) > _MANY and id(type(obj[-1])) not in hooks.PLAIN_IDS
+                else:
+                    self.had_many = (
+                        t is dict and len(obj) > _MANY and id(type(next(reversed(obj.values())))) not in hooks.PLAIN_IDS
+                    )
+            except (IndexError, RuntimeError, StopIteration):  # another thread has changed it
+                self.had_many = False
+        return self.had_many
 
 
 last: Final = Last()
@@ -509,16 +531,19 @@ def written_by(
     obj: Any,
     args: tuple[Any, ...] | None = None,
     room: int = ROOM,
+    has_many: bool = False,
 ) -> Any:
     """Let one C pickler or the other write `obj`, behind the prefix with `args`, and return it; None if it gave up."""
-    for kind in (take, take_table):
+    if not has_many and last.had_many and plan.proto >= 4:
+        has_many = last.is_as_many(obj, type(obj))
+    for kind in (take_table,) if has_many else (take, take_table):
         grafter = kind(pickler, plan, memo, known)
         grafter.held.room = room
         try:
             what = obj if args is None else Splice(grafter, args, state=obj)
             return grafter if is_written(grafter, what) else None
         except ManyInstances:
-            continue
+            last.had_many = True
     raise AssertionError("not reached")
 
 

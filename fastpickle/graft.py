@@ -52,7 +52,6 @@ from .splicing import padding, write, write_pieces, write_whole
 
 __all__ = [
     "FEWEST",
-    "PLAIN_IDS",
     "at_once",
     "batches",
     "calibrate",
@@ -194,14 +193,14 @@ def _take_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, whe
 
 
 def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
-    """Return what a pickler would write of `obj`, if C can write all of it.
+    """Return what a pickler would write of `obj`, which has many instances, if C can write all of it.
 
     Args:
         pickler: a new one, which does not write.
         plan: its plan, which allows grafts now.
         obj: what is dumped.
     """
-    grafter = written_by(pickler, plan, {}, {}, obj, room=sys.maxsize)
+    grafter = written_by(pickler, plan, {}, {}, obj, room=sys.maxsize, has_many=True)
     if grafter is None or not made_ours(pickler, plan, grafter, obj):
         return None
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
@@ -442,7 +441,7 @@ def has_refused(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         some = obj[:: -(n // 3)] if t is list else (next(reversed(obj.values()), None),)
     except RuntimeError:  # another thread has changed it
         return False
-    return any(id(kind) not in PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
+    return any(id(kind) not in hooks.PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
 
 
 def _back_off(dump: Any) -> None:
@@ -474,11 +473,8 @@ def is_tiny(obj: Any, t: type) -> bool:
 def may_be_plain(obj: Any, t: type) -> bool:
     """Tell whether an object is an exact container, and is long, or has nothing but plain data in it at the top."""
     return id(t) in hooks.CONTAINER_IDS and (
-        len(obj) >= FEWEST or PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+        len(obj) >= FEWEST or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
     )
-
-
-PLAIN_IDS: Final = hooks.ATOM_IDS | hooks.CONTAINER_IDS | {id(bytearray)}
 
 
 def is_for_batches(obj: Any, t: type) -> bool:

@@ -68,6 +68,7 @@ __all__ = [
     "NOBODYS",
     "NUMBER_IDS",
     "PLAIN",
+    "PLAIN_IDS",
     "STOCK_ENTRIES",
     "STOCK_RULE",
     "Plan",
@@ -188,6 +189,7 @@ ATOMS: Final[dict[type, int]] = {NoneType: 0, bool: 0, int: 0, float: 0, str: 0,
 ATOM_IDS: Final = frozenset(map(id, ATOMS))
 NUMBER_IDS: Final = ATOM_IDS - {id(str), id(bytes)}
 CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set, frozenset)))
+PLAIN_IDS: Final = ATOM_IDS | CONTAINER_IDS | {id(bytearray)}
 
 #: The `save` methods that do nothing of their own for the types of a plan, and for each the saver of what is in none.
 #: `pickler` adds its own, and libraries theirs.

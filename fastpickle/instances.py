@@ -22,6 +22,7 @@ import fractions
 import pathlib
 import uuid
 from abc import ABCMeta
+from collections.abc import Callable
 from decimal import Decimal
 from types import MemberDescriptorType
 from typing import Any
@@ -40,7 +41,6 @@ __all__ = [
     "is_bare",
     "is_default",
     "is_plain_class",
-    "is_pure",
     "is_somebodys",
     "names",
 ]
@@ -243,18 +243,28 @@ def is_bare(t: type) -> bool:
     )
 
 
-def is_pure(obj: Any, t: type) -> bool:
-    """Tell whether a reduce of an instance of one of `LOOKED_INTO` asks nobody for a hash or a text."""
-    if t is fractions.Fraction:
-        return type(obj._numerator) is int and type(obj._denominator) is int
-    if t is uuid.UUID:
-        return type(obj.int) is int and type(obj.is_safe) is uuid.SafeUUID
-    return _HASHED_BY_C.issuperset(map(id, map(type, dict.__iter__(obj))))  # its own __iter__ asks keys for hashes
+def _is_fraction_pure(obj: Any) -> bool:
+    return type(obj._numerator) is int and type(obj._denominator) is int
 
 
-#: Types of the standard library whose objects may hold what is asked for a hash, a text, or whether it is equal.
-LOOKED_INTO = frozenset((fractions.Fraction, uuid.UUID, collections.OrderedDict, collections.Counter))
-_HASHED_BY_C = frozenset(map(id, (str, int, float, bool, bytes, type(None))))
+def _is_uuid_pure(obj: Any) -> bool:
+    return type(obj.int) is int and type(obj.is_safe) is uuid.SafeUUID
+
+
+def _are_keys_pure(obj: Any) -> bool:
+    return _are_hashed_by_c(map(id, map(type, _iterate_keys(obj))))
+
+
+_are_hashed_by_c = frozenset(map(id, (str, int, float, bool, bytes, type(None)))).issuperset
+_iterate_keys = dict.__iter__  # that of OrderedDict asks keys for hashes
+#: Types of the standard library whose objects may hold what is asked for a hash, a text, or whether it is equal; and
+#: what tells that a reduce asks nobody.
+LOOKED_INTO: dict[type, Callable[[Any], bool]] = {
+    fractions.Fraction: _is_fraction_pure,
+    uuid.UUID: _is_uuid_pure,
+    collections.OrderedDict: _are_keys_pure,
+    collections.Counter: _are_keys_pure,
+}
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for the builtin types
 _UNKNOWN: Any = None
 

@@ -812,6 +812,9 @@ class _Odd(type):
     """A metaclass that nothing is known of."""
 
 
+_ODD: Any = _Odd("_ODD", (), {})  # found by its name
+
+
 @pytest.mark.parametrize("index", [5_999, 3_999, 77])
 @pytest.mark.parametrize("kind", ["list", "dict"])
 def test_a_few_items_are_looked_at(
@@ -884,6 +887,82 @@ def test_table_of_the_last_dump() -> None:
         assert sizes[-1] > least
     dump(50_000)
     assert sizes[-1] == least
+
+
+def _hidden() -> Any:
+    x = objects.Plain(a=1)
+    x.__dict__["__reduce_ex__"] = lambda proto: (int, ())
+    return x
+
+
+#: What may come last in a container of many, or be all there is in it.
+_LASTS: dict[str, Callable[[], Any]] = {
+    "an instance": lambda: objects.Plain(a=1, b=[2]),
+    "a time": lambda: datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc),
+    "a counter": lambda: collections.Counter("abca"),
+    "a counter of instances": lambda: collections.Counter([objects.Frozen(1)]),
+    "a fraction": lambda: fractions.Fraction(1, 3),
+    "a function": lambda: function,
+    "a builtin": lambda: len,
+    "a class": lambda: objects.Plain,
+    "a reduce of its own": lambda: Custom(1),
+    "a hidden reduce": _hidden,
+    "of a metaclass": lambda: _ODD(),
+    "a list": lambda: [objects.Plain(a=1)],
+    "a number": lambda: 17,
+}
+
+
+@pytest.mark.parametrize("last", _LASTS)
+@pytest.mark.parametrize("n", [0, 1, 24, 25, 26, 60])
+def test_after_many_instances(last: str, n: int) -> None:
+    """The next dump is begun as if it had many instances too, if the last of its items may be one."""
+    make = _LASTS[last]
+    for dump in (
+        lambda: [make() for i in range(n)],
+        lambda: tuple(make() for i in range(n)),
+        lambda: {i: make() for i in range(n)},
+        lambda: {"a": [make() for i in range(n)], "b": [1]},
+        lambda: [*range(n), make()],
+        lambda: [objects.Plain(a=1), *range(n), objects.Plain(b=1)],
+    ):
+        obj = dump()
+        for protocol in ALL:
+            expected = stock(obj, protocol)
+            for write in (_by_pickler, _by_pickler_to_a_file, fastpickle.dumps):
+                cpickler.last.had_many = True
+                assert write(obj, protocol) == expected, (protocol, write)
+
+
+def _by_pickler(obj: Any, protocol: int) -> bytes:
+    file = io.BytesIO()
+    fastpickle.Pickler(file, protocol).dump(obj)
+    return file.getvalue()
+
+
+def _by_pickler_to_a_file(obj: Any, protocol: int) -> bytes:
+    with tempfile.TemporaryFile() as file:
+        fastpickle.Pickler(file, protocol).dump(obj)
+        file.seek(0)
+        return file.read()
+
+
+def test_as_many_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C asks about each instance only until there are many, and in the next dump about none of them."""
+    taken: list[str] = []
+    for name in ("take", "take_table"):
+        take = getattr(cpickler, name)
+        monkeypatch.setattr(cpickler, name, lambda *args, name=name, take=take: (taken.append(name), take(*args))[1])
+    times = [datetime.datetime(2024, 1, 1 + i % 28) for i in range(40)]
+    for write, first in ((_by_pickler, ["take", "take_table"]), (fastpickle.dumps, ["take_table"])):
+        cpickler.last.had_many = False
+        for obj in ([*times], dict(enumerate(times)), (*times,)):
+            assert write(obj, 4) == stock(obj, 4)
+        assert taken == [*first, "take_table", "take_table"]
+        assert cpickler.last.had_many
+        assert write([*range(40)], 4) == stock([*range(40)], 4)
+        assert not cpickler.last.had_many
+        taken.clear()
 
 
 class _InMemory(io.BytesIO):

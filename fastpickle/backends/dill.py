@@ -244,7 +244,7 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
         and (
             len(obj) >= graft.FEWEST
-            or graft.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if type(obj) is dict else obj)))
+            or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if type(obj) is dict else obj)))
         )
         and _quick_installed.write(pickler, obj)
     )
