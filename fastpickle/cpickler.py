@@ -33,6 +33,7 @@ from . import hooks
 from ._stdlib import NO_VALUE, CPickler, entry_of
 from .hooks import Plan
 from .instances import LOOKED_INTO, METACLASSES, is_bare, is_somebodys, names
+from .last import MANY, last
 
 __all__ = [
     "LARGE",
@@ -43,7 +44,6 @@ __all__ = [
     "SMALL_TABLE",
     "Grafter",
     "Held",
-    "Last",
     "ManyInstances",
     "Splice",
     "give_back",
@@ -51,7 +51,6 @@ __all__ = [
     "is_found",
     "is_refused",
     "is_written",
-    "last",
     "prefixes",
     "prepare_to_keep",
     "reducer",
@@ -96,10 +95,6 @@ class Held:
         self.written += len(piece)
         if self.written > self.room:
             raise _Refused
-
-
-#: From this many instances on it pays to start again.
-_MANY: Final = 24
 
 
 class Splice:
@@ -163,7 +158,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         known = self.known
         if key in known:
             self.asked += 1
-            if self.asked > _MANY and self.plan.proto >= 4:
+            if self.asked > MANY and self.plan.proto >= 4:
                 if self.held.written < MUCH:
                     raise ManyInstances
                 self.asked = -sys.maxsize  # it is only going to be more
@@ -304,47 +299,6 @@ def _hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
     if _reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
         return None
     return names(t, None if entry is NO_VALUE else entry)
-
-
-class Last:
-    """What is remembered of the last dump that C was asked about: the next one is often like it.
-
-    Attributes:
-        gave_up_for: the id of the class with a reduce of its own that made C give up; 0 if it did not.
-        had_many: whether there were many instances in it.
-    """
-
-    __slots__ = ("gave_up_for", "had_many")
-
-    def __init__(self) -> None:
-        self.gave_up_for = 0
-        self.had_many = False
-
-    def is_like(self, obj: Any, t: type) -> bool:
-        """Tell whether a small container has an instance of that class, so that C would give up again."""
-        key = self.gave_up_for
-        if t is dict:
-            return len(obj) <= _FEW and key in map(id, map(type, obj.values()))
-        return (t is list or t is tuple) and len(obj) <= _FEW and key in map(id, map(type, obj))
-
-    def is_as_many(self, obj: Any, t: type) -> bool:
-        """Tell whether a container may have many instances, as the last one had, by a look at its last item."""
-        if self.had_many:
-            try:
-                if t is list or t is tuple:
-                    self.had_many = len(obj) > _MANY and id(type(obj[-1])) not in hooks.PLAIN_IDS
-                else:
-                    self.had_many = (
-                        t is dict and len(obj) > _MANY and id(type(next(reversed(obj.values())))) not in hooks.PLAIN_IDS
-                    )
-            except (IndexError, RuntimeError, StopIteration):  # another thread has changed it
-                self.had_many = False
-        return self.had_many
-
-
-last: Final = Last()
-#: So few items are looked at in less time than C takes to give up.
-_FEW: Final = 24
 
 
 def _reduce_entry(pickler: Any, t: type) -> Any:

@@ -36,7 +36,6 @@ from .cpickler import (
     give_back,
     is_refused,
     is_written,
-    last,
     take,
     take_table,
     use,
@@ -46,6 +45,7 @@ from .differences import made_ours
 from .doubts import doubt
 from .hooks import Plan
 from .instances import are_somebodys, is_somebodys
+from .last import last
 from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
 from .rules import GraftRule
 from .splicing import padding, write, write_pieces, write_whole

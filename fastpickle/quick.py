@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
-from .cpickler import LARGE_TABLE, ManyInstances, last, take_own
+from .cpickler import LARGE_TABLE, ManyInstances, take_own
 from .differences import made_ours
 from .graft import may_write
 from .hooks import STOCK_RULE, entries_of
 from .instances import is_somebodys
+from .last import last
 from .splicing import FEW_BYTES, write_whole
 
 __all__ = ["Quick"]

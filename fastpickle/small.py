@@ -24,10 +24,10 @@ from typing import Any, Final
 
 from . import hooks
 from ._stdlib import Framer, is_usual_file
-from .cpickler import last
 from .doubts import Dump
 from .hooks import ATOM_IDS, STOCK_RULE
 from .instances import are_somebodys
+from .last import last
 from .levels import Level
 from .loop import save_all
 from .opcodes import (

@@ -16,7 +16,8 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check
 from oracle.engines import ORACLE, OURS, Pure, Stock
 
 import fastpickle
-from fastpickle import _stdlib, brief, cpickler, graft, instances, quick, reduce
+from fastpickle import _stdlib, brief, graft, instances, quick, reduce
+from fastpickle.last import last
 
 #: Where the C pickler is never asked, and where a reduce that runs nobody's code is told from another one.
 ON_CPYTHON = pytest.mark.skipif(PYPY, reason="PyPy has its own way to save what a reduce gives (`pypy`)")
@@ -325,10 +326,10 @@ def test_few_in_a_container(n: int, ours: Implementation) -> None:
         return _make, ([{"id": i, "name": f"name {i}"} for i in range(40)], [found])
 
     found: list[Any] = []
-    for last in ([], ["atom"], [objects.Reduced(much)], [{}], [objects.Plain(a=1)], [[1, 2]]):
+    for others in ([], ["atom"], [objects.Reduced(much)], [{}], [objects.Plain(a=1)], [[1, 2]]):
 
-        def steps(run: Run, last: list[Any] = last) -> None:
-            found[:] = [*_objects("two", n), *last]
+        def steps(run: Run, others: list[Any] = others) -> None:
+            found[:] = [*_objects("two", n), *others]
             run.pickler.dump(found)
             run.pickler.dump((*found, "text"))
             run.pickler.clear_memo()
@@ -428,18 +429,18 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
         ("text", objects.Plain(a=1), objects.Reduced(lambda self: (_make, ([{"a": 1}],)))),
     ]
     plain = {"a": [*range(60)], "b": [{}]}
-    cpickler.last.gave_up_for = 0
+    last.gave_up_for = 0
     for obj in (*like, *like, plain, *like):
         file = io.BytesIO()
         Stock(file, 4).dump(obj)
         before = len(asked)
-        had_given_up = cpickler.last.gave_up_for
+        had_given_up = last.gave_up_for
         assert dump(obj) == file.getvalue()
         assert len(asked) == before + (not had_given_up or obj is plain)
         assert fastpickle.dumps(obj, 4) == file.getvalue()
         assert len(asked) == before + (not had_given_up or obj is plain) + 1
         assert asked[-1] == (file.getvalue() if obj is plain else b"")
-        assert cpickler.last.gave_up_for == (0 if obj is plain else id(objects.Reduced))
+        assert last.gave_up_for == (0 if obj is plain else id(objects.Reduced))
 
 
 @ON_CPYTHON

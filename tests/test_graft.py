@@ -39,6 +39,7 @@ from test_install import in_child
 import fastpickle
 from fastpickle import cpickler, graft, hooks, instances, lazymemo, quick
 from fastpickle._stdlib import CPickler, awkward_batches
+from fastpickle.last import last
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 
@@ -800,7 +801,7 @@ def test_c_is_asked_once(offers: list[tuple[str, Any]], monkeypatch: pytest.Monk
     monkeypatch.setattr(graft, "written_by", lambda *args: begun.append(len(args)) or written_by(*args))
     obj = [*range(20), Custom()]
     for proto in (2, 4):
-        cpickler.last.gave_up_for = 0
+        last.gave_up_for = 0
         fastpickle.Pickler(io.BytesIO(), proto).dump(obj)
         assert len(begun) == 1
         begun.clear()
@@ -909,15 +910,18 @@ _LASTS: dict[str, Callable[[], Any]] = {
     "a hidden reduce": _hidden,
     "of a metaclass": lambda: _ODD(),
     "a list": lambda: [objects.Plain(a=1)],
+    "a long list": lambda: [*range(25), objects.Plain(a=1)],
+    "a row": lambda: {"at": datetime.date(2024, 1, 1), "n": decimal.Decimal(1)},
+    "a row of functions": lambda: (function, objects.Plain, len),
     "a number": lambda: 17,
 }
 
 
-@pytest.mark.parametrize("last", _LASTS)
+@pytest.mark.parametrize("at_the_end", _LASTS)
 @pytest.mark.parametrize("n", [0, 1, 24, 25, 26, 60])
-def test_after_many_instances(last: str, n: int) -> None:
+def test_after_many_instances(at_the_end: str, n: int) -> None:
     """The next dump is begun as if it had many instances too, if the last of its items may be one."""
-    make = _LASTS[last]
+    make = _LASTS[at_the_end]
     for dump in (
         lambda: [make() for i in range(n)],
         lambda: tuple(make() for i in range(n)),
@@ -930,7 +934,7 @@ def test_after_many_instances(last: str, n: int) -> None:
         for protocol in ALL:
             expected = stock(obj, protocol)
             for write in (_by_pickler, _by_pickler_to_a_file, fastpickle.dumps):
-                cpickler.last.had_many = True
+                last.had_many = True
                 assert write(obj, protocol) == expected, (protocol, write)
 
 
@@ -955,13 +959,13 @@ def test_as_many_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(cpickler, name, lambda *args, name=name, take=take: (taken.append(name), take(*args))[1])
     times = [datetime.datetime(2024, 1, 1 + i % 28) for i in range(40)]
     for write, first in ((_by_pickler, ["take", "take_table"]), (fastpickle.dumps, ["take_table"])):
-        cpickler.last.had_many = False
-        for obj in ([*times], dict(enumerate(times)), (*times,)):
+        last.had_many = False
+        for obj in ([*times], dict(enumerate(times)), (*times,), [{"at": x} for x in times]):
             assert write(obj, 4) == stock(obj, 4)
-        assert taken == [*first, "take_table", "take_table"]
-        assert cpickler.last.had_many
+        assert taken == [*first, *["take_table"] * 3]
+        assert last.had_many
         assert write([*range(40)], 4) == stock([*range(40)], 4)
-        assert not cpickler.last.had_many
+        assert not last.had_many
         taken.clear()
 
 
