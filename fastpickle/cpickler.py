@@ -33,7 +33,7 @@ from . import hooks
 from ._stdlib import NO_VALUE, CPickler, entry_of
 from .hooks import Plan
 from .instances import LOOKED_INTO, METACLASSES, is_bare, is_somebodys, names
-from .last import MANY, last
+from .last import last
 
 __all__ = [
     "LARGE",
@@ -97,6 +97,10 @@ class Held:
             raise _Refused
 
 
+#: From this many instances on it pays to start again.
+_MANY: Final = 24
+
+
 class Splice:
     """What the C pickler is given to write a prefix, and something behind it: `reduce` is what it reduces to."""
 
@@ -158,7 +162,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         known = self.known
         if key in known:
             self.asked += 1
-            if self.asked > MANY and self.plan.proto >= 4:
+            if self.asked > _MANY and self.plan.proto >= 4:
                 if self.held.written < MUCH:
                     raise ManyInstances
                 self.asked = -sys.maxsize  # it is only going to be more
@@ -488,8 +492,6 @@ def written_by(
     has_many: bool = False,
 ) -> Any:
     """Let one C pickler or the other write `obj`, behind the prefix with `args`, and return it; None if it gave up."""
-    if not has_many and last.had_many and plan.proto >= 4:
-        has_many = last.is_as_many(obj, type(obj))
     for kind in (take_table,) if has_many else (take, take_table):
         grafter = kind(pickler, plan, memo, known)
         grafter.held.room = room
@@ -497,7 +499,7 @@ def written_by(
             what = obj if args is None else Splice(grafter, args, state=obj)
             return grafter if is_written(grafter, what) else None
         except ManyInstances:
-            last.had_many = True
+            continue
     raise AssertionError("not reached")
 
 

@@ -162,18 +162,15 @@ class Quick:
             if last.is_like(obj, t):
                 return b""
             last.gave_up_for = 0  # until it does so again
-        if last.had_many and protocol >= 4 and last.is_as_many(obj, t):
-            return graft.dumps(pickler, plan, obj) or b""
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         idle = self._idle[protocol]
         try:
             grafter = idle.pop()
         except IndexError:
-            grafter = take_own(pickler, plan, idle)
+            grafter = take_own(self._stand_ins[protocol], plan, idle)  # it is kept, and so is its pickler
         try:
             grafter.dump(obj)
         except ManyInstances:
-            last.had_many = True
             return graft.dumps(pickler, plan, obj) or b""
         except Exception:
             return b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import textwrap
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -822,6 +824,21 @@ class TestDropped:
                 written.clear()
         self.outcomes(lambda obj: dill.dumps(obj, 5, buffer_callback=print))
         assert all(written)
+
+    def test_nothing_is_kept(self, written: list[bool]) -> None:
+        """The file that was written to is not held by what is kept for the next dump."""
+        with fastpickle.patched():
+            for protocol in range(6):
+                for idle in backend._quick_installed._idle:
+                    idle.clear()
+                for obj in (self.DATA[0], [map] * 3):
+                    file = io.BytesIO()
+                    dill.dump(obj, file, protocol)
+                    gone = weakref.ref(file)
+                    del file
+                    gc.collect()
+                    assert gone() is None
+        assert any(written)
 
     def test_files(self, written: list[bool], tmp_path: Any) -> None:
         """In memory, wherever in it; not with a `write` of its own, and not to what can fail in the middle."""

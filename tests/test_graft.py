@@ -25,6 +25,7 @@ import signal
 import sys
 import tempfile
 import threading
+import types
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
@@ -896,7 +897,7 @@ def _hidden() -> Any:
     return x
 
 
-#: What may come last in a container of many, or be all there is in it.
+#: What may come behind many items, or be all there is.
 _LASTS: dict[str, Callable[[], Any]] = {
     "an instance": lambda: objects.Plain(a=1, b=[2]),
     "a time": lambda: datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc),
@@ -919,8 +920,8 @@ _LASTS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("at_the_end", _LASTS)
 @pytest.mark.parametrize("n", [0, 1, 24, 25, 26, 60])
-def test_after_many_instances(at_the_end: str, n: int) -> None:
-    """The next dump is begun as if it had many instances too, if the last of its items may be one."""
+def test_many_of_a_kind(at_the_end: str, n: int) -> None:
+    """C begins again where there are many instances, and all is as it was."""
     make = _LASTS[at_the_end]
     for dump in (
         lambda: [make() for i in range(n)],
@@ -934,7 +935,6 @@ def test_after_many_instances(at_the_end: str, n: int) -> None:
         for protocol in ALL:
             expected = stock(obj, protocol)
             for write in (_by_pickler, _by_pickler_to_a_file, fastpickle.dumps):
-                last.had_many = True
                 assert write(obj, protocol) == expected, (protocol, write)
 
 
@@ -951,22 +951,45 @@ def _by_pickler_to_a_file(obj: Any, protocol: int) -> bytes:
         return file.read()
 
 
-def test_as_many_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """C asks about each instance only until there are many, and in the next dump about none of them."""
+def test_many_are_begun_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C asks about each instance only until there are many."""
     taken: list[str] = []
     for name in ("take", "take_table"):
         take = getattr(cpickler, name)
         monkeypatch.setattr(cpickler, name, lambda *args, name=name, take=take: (taken.append(name), take(*args))[1])
     times = [datetime.datetime(2024, 1, 1 + i % 28) for i in range(40)]
-    for write, first in ((_by_pickler, ["take", "take_table"]), (fastpickle.dumps, ["take_table"])):
-        last.had_many = False
-        for obj in ([*times], dict(enumerate(times)), (*times,), [{"at": x} for x in times]):
-            assert write(obj, 4) == stock(obj, 4)
-        assert taken == [*first, *["take_table"] * 3]
-        assert last.had_many
-        assert write([*range(40)], 4) == stock([*range(40)], 4)
-        assert not last.had_many
-        taken.clear()
+    assert _by_pickler(times, 4) == stock(times, 4)
+    assert taken == ["take", "take_table"]
+    taken.clear()
+    assert fastpickle.dumps(times, 4) == stock(times, 4)
+    assert taken == ["take_table"]  # the other kind it has itself
+
+
+def test_function_before_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that is got by its module's `__getattr__` is sought as often as by stock, whatever came before."""
+    module = types.ModuleType("lazily")
+    asked: list[str] = []
+
+    def found() -> None:
+        pass
+
+    def find(name: str) -> Any:
+        asked.append(name)
+        return found
+
+    found.__module__, found.__qualname__ = "lazily", "found"
+    module.__getattr__ = find  # type: ignore[method-assign]  # PEP 562
+    monkeypatch.setitem(sys.modules, "lazily", module)
+    instances_ = [objects.Plain(a=i) for i in range(60)]
+    obj = [found, *instances_]
+    expected = stock(obj, 4)
+    assert asked == ["found"]
+    for write in (_by_pickler, fastpickle.dumps):
+        for before in (1, instances_):
+            write(before, 4)
+            asked.clear()
+            assert write(obj, 4) == expected
+            assert asked == ["found"]
 
 
 class _InMemory(io.BytesIO):
