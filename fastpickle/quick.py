@@ -124,7 +124,10 @@ class Quick:
         return False
 
     def _by_c(self, obj: Any, protocol: int, pickler: Any = None) -> bytes | None:
-        """Return what C writes; None if it may not be asked, b"" if it gave up, and need not be asked again."""
+        """Return what C writes for a pickler, or for one that would be made.
+
+        None if it may not be asked, b"" if it gave up, and need not be asked again.
+        """
         cls = self._cls
         attributes = _attributes(cls)
         dispatch = cls.dispatch

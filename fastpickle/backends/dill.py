@@ -242,7 +242,7 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
         and frame.f_code is _CODE_OF_FUNCTION
         and frame.f_globals is _globals
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
-        and (
+        and (  # graft.may_be_plain(), without the call
             len(obj) >= graft.FEWEST
             or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if type(obj) is dict else obj)))
         )
