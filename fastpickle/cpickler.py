@@ -488,13 +488,10 @@ def written_by(
     known: dict[Any, Any],
     obj: Any,
     args: tuple[Any, ...] | None = None,
-    room: int = ROOM,
-    has_many: bool = False,
 ) -> Any:
     """Let one C pickler or the other write `obj`, behind the prefix with `args`, and return it; None if it gave up."""
-    for kind in (take_table,) if has_many else (take, take_table):
+    for kind in (take, take_table):
         grafter = kind(pickler, plan, memo, known)
-        grafter.held.room = room
         try:
             what = obj if args is None else Splice(grafter, args, state=obj)
             return grafter if is_written(grafter, what) else None

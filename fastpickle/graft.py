@@ -196,12 +196,13 @@ def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
     """Return what a pickler would write of `obj`, which has many instances, if C can write all of it.
 
     Args:
-        pickler: a new one, which does not write.
+        pickler: in whose place C writes; it has memoized nothing, and its file gets nothing.
         plan: its plan, which allows grafts now.
         obj: what is dumped.
     """
-    grafter = written_by(pickler, plan, {}, {}, obj, room=sys.maxsize, has_many=True)
-    if grafter is None or not made_ours(pickler, plan, grafter, obj):
+    grafter = take_table(pickler, plan, {}, {})
+    grafter.held.room = sys.maxsize
+    if not is_written(grafter, obj) or not made_ours(pickler, plan, grafter, obj):
         return None
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
 

@@ -954,9 +954,9 @@ def _by_pickler_to_a_file(obj: Any, protocol: int) -> bytes:
 def test_many_are_begun_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """C asks about each instance only until there are many."""
     taken: list[str] = []
-    for name in ("take", "take_table"):
-        take = getattr(cpickler, name)
-        monkeypatch.setattr(cpickler, name, lambda *args, name=name, take=take: (taken.append(name), take(*args))[1])
+    for module, name in ((cpickler, "take"), (cpickler, "take_table"), (graft, "take_table")):
+        take = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, name=name, take=take: (taken.append(name), take(*args))[1])
     times = [datetime.datetime(2024, 1, 1 + i % 28) for i in range(40)]
     assert _by_pickler(times, 4) == stock(times, 4)
     assert taken == ["take", "take_table"]
@@ -966,10 +966,10 @@ def test_many_are_begun_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def sought(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return a list with a function that a module gives by its `__getattr__` (PEP 562); it gets what that is asked."""
+def lazily(monkeypatch: pytest.MonkeyPatch) -> tuple[Callable[[], None], list[str]]:
+    """Return a function that a module gives by its `__getattr__` (PEP 562), and a list of the names that gets."""
     module = types.ModuleType("lazily")
-    asked: list[Any] = []
+    asked: list[str] = []
 
     def found() -> None:
         pass
@@ -981,14 +981,14 @@ def sought(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found.__module__, found.__qualname__ = "lazily", "found"
     module.__getattr__ = find  # type: ignore[method-assign]  # PEP 562
     monkeypatch.setitem(sys.modules, "lazily", module)
-    asked.append(found)
-    return asked
+    return found, asked
 
 
-def test_function_before_many(sought: list[Any]) -> None:
+def test_function_before_many(lazily: tuple[Callable[[], None], list[str]]) -> None:
     """It is sought as often as by stock, whatever came before."""
+    function, sought = lazily
     instances_ = [objects.Plain(a=i) for i in range(60)]
-    obj = [sought.pop(), *instances_]
+    obj = [function, *instances_]
     expected = stock(obj, 4)
     assert sought == ["found"]
     for write in (_by_pickler, fastpickle.dumps):
@@ -1001,9 +1001,10 @@ def test_function_before_many(sought: list[Any]) -> None:
 
 @pytest.mark.xfail(strict=True, reason="C asks nobody about functions any more when it has met many instances")
 @pytest.mark.parametrize("write", [_by_pickler, fastpickle.dumps])
-def test_function_behind_many(write: Callable[[Any, int], bytes], sought: list[Any]) -> None:
+def test_function_behind_many(write: Callable[[Any, int], bytes], lazily: tuple[Callable[[], None], list[str]]) -> None:
     """It is sought as often as by stock; C has sought it already when it is seen that Python has to."""
-    obj = [*(objects.Plain(a=i) for i in range(60)), sought.pop()]
+    function, sought = lazily
+    obj = [*(objects.Plain(a=i) for i in range(60)), function]
     expected = stock(obj, 4)
     sought.clear()
     assert write(obj, 4) == expected

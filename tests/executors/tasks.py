@@ -78,10 +78,9 @@ def fork_and_die(seconds: float) -> None:
     time.sleep(10)
 
 
-def touch(path: str, seconds: float = 0.0) -> None:
+def touch(path: str) -> None:
     with open(path, "a") as file:
         file.write(f"{os.getpid()}\n")
-    time.sleep(seconds)
 
 
 def wait_for(path: str, seconds: float = 20.0) -> str:
