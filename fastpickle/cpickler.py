@@ -1,12 +1,12 @@
 """The C pickler, held to what is known to be as Python would write it: it gives up at anything else.
 
-    take(pickler) --> a C pickler ----> is_written(obj): its `pieces`, one for each frame and each large bytes
-                      |    asks once for each instance, function and class, or
-                      +-> the other kind: once for each type, for many instances
+    KINDS: take(pickler) --> a C pickler --> is_written(obj): its `pieces`, one for each frame and each large bytes
+           |  asks about each instance, function and class
+           +-- there are many instances --> take_table: asks about each type
+               +-- there are functions, too, or classes for their own sake --> take_asking: as the first, to the end
     Splice(...)   --> what it is given to write items or an object behind a prefix
 
-It asks about all that is no exact builtin.  It may reduce instances if `instances.names` knows their type, and save
-classes and functions if they are found under their name in an imported module.  So no code of others runs in it.
+It asks about all that is no exact builtin, and `known` tells whether no code of others runs if it saves that.
 
 *The prefix.*  A `Splice` reduces to a call with a large bytes, some padding, and what is to be saved as items or state.
 The large bytes closes C's frame, the padding fills the next one as far as ours is, and `fast` keeps all of that out of
@@ -17,62 +17,49 @@ Not for: what C writes otherwise than Python although it knows the object (`diff
 
 from __future__ import annotations
 
-import builtins
-import copyreg
-import pickle
 import sys
-from collections import ChainMap
 from collections.abc import Callable, Iterator
 from itertools import chain
-from operator import itemgetter, methodcaller
-from pathlib import PurePath
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from operator import itemgetter
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
-from . import hooks
-from ._stdlib import NO_VALUE, CPickler, entry_of
+from ._stdlib import CPickler
 from .hooks import Plan
-from .instances import LOOKED_INTO, METACLASSES, is_bare, is_somebodys, names
-from .last import last
+from .instances import LOOKED_INTO
+from .known import METACLASS_IDS, Refused, find_hiding, is_by_name, reduce_of, usual_import
 
 __all__ = [
+    "KINDS",
     "LARGE",
     "LARGE_TABLE",
-    "METACLASS_IDS",
     "MUCH",
     "ROOM",
     "SMALL_TABLE",
+    "BeginAgain",
     "Grafter",
     "Held",
-    "ManyInstances",
     "Splice",
+    "dump",
     "give_back",
-    "is_by_name",
-    "is_found",
-    "is_refused",
     "is_written",
     "prefixes",
     "prepare_to_keep",
-    "reducer",
     "take",
+    "take_asking",
     "take_own",
     "take_table",
     "use",
     "written_by",
 ]
 
-_pickle: Any = pickle  # its dispatch_table is no public name
 #: How many bytes of what may still be given up are held.
 ROOM: Final = 64 << 20
 LARGE: Final = bytes(64 << 10)  # the size from which on bytes stand outside frames
 
 
-class _Refused(Exception):
-    """The C pickler has met something that only Python can save, or has written too much."""
-
-
 def _refuse(obj: Any) -> None:
-    raise _Refused
+    raise Refused
 
 
 class Held:
@@ -94,7 +81,7 @@ class Held:
         self.pieces.append(piece)
         self.written += len(piece)
         if self.written > self.room:
-            raise _Refused
+            raise Refused
 
 
 #: From this many instances on it pays to start again.
@@ -126,7 +113,10 @@ def _prefix() -> None:
 
 def _begin_prefix(splice: Splice) -> tuple[Any, ...]:
     """Return what a splice reduces to; nothing of the prefix is memoized."""
-    splice.grafter.fast = True
+    grafter = splice.grafter
+    grafter.fast = True
+    if grafter.table is not None:
+        grafter.table.expected = _prefix.__module__
     return splice.reduce
 
 
@@ -142,8 +132,9 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
 
     Attributes:
         pickler, plan: what it stands for.
-        known: the types that it may reduce, by id, since the hash of a type may be anybody's; see `_hiding`.
+        known: the types that it may reduce, by id, since the hash of a type may be anybody's; see `known.find_hiding`.
         asked: how many instances it has asked about.
+        many: from how many on it begins again.
         held, pieces: what it writes to.
         is_spliced: whether there is a prefix; from protocol 4 on the first two pieces are its own.
         has_names: whether one of the rule's names may be in its memo; None if that is not known (`differences`).
@@ -153,6 +144,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
     asked = 0
     has_names: bool | None = None
     is_spliced = False
+    many = _MANY
     table: Any = None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -162,9 +154,9 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         known = self.known
         if key in known:
             self.asked += 1
-            if self.asked > _MANY and self.plan.proto >= 4:
+            if self.asked > self.many and self.plan.proto >= 4:
                 if self.held.written < MUCH:
-                    raise ManyInstances
+                    raise BeginAgain
                 self.asked = -sys.maxsize  # it is only going to be more
             hiding = known[key]
             if (not hiding or (type(state := obj.__dict__) is dict and hiding.isdisjoint(state))) and (
@@ -178,174 +170,80 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         elif t is FunctionType or t is BuiltinFunctionType or key in METACLASS_IDS:
             plan = self.plan
             if id(obj) not in plan.graft_rule.unwanted[plan.proto] and is_by_name(self.pickler, obj, t):
+                if id(obj) not in known:  # it is no class of an instance
+                    self.asked = -sys.maxsize  # a `_TableGrafter` would give up at it
                 return NotImplemented
         elif id(type(t)) in METACLASS_IDS:
-            hiding = _hiding(self.pickler, self.plan, t)
+            hiding = find_hiding(self.pickler, self.plan, t)
             if hiding is not None:
                 known[key] = known[t] = hiding  # the second one keeps the type alive
                 return self.reducer_override(obj)
-        raise _Refused
+        raise Refused
 
 
-METACLASS_IDS: Final = frozenset(map(id, METACLASSES))
+class BeginAgain(Exception):
+    """Another kind of C pickler is to begin again: the next one of `KINDS`."""
 
 
-class ManyInstances(Exception):
-    """There are so many instances that it pays to start again with a `_TableGrafter`, which C asks once for a type."""
+class _AskingGrafter(Grafter):
+    """A `Grafter` for many instances, and for functions and classes for their own sake, which it is asked about."""
+
+    many = sys.maxsize
 
 
 class _TableGrafter(CPickler or object):  # type: ignore[misc]  # there may be none
-    """A `Grafter` for many instances: it is asked about their types, but not about functions and classes.
+    """A `Grafter` for many instances: C asks once about each type, but not about functions and classes.
 
-    Those that C has written are looked at afterwards (`made_ours`).
+    It saves them by their names, and for that imports their modules as the code does that it was called by: with the
+    `__import__` of that code's globals.  That is `_Table.seek`, which gives up unless it is the class of an instance:
+    what is looked up next in the module may run code (PEP 562), which is to run just once.
     """
 
 
-class _Table(dict[type, Any]):
-    """The `dispatch_table` of a `_TableGrafter`: how to reduce instances of each type that has been met."""
+def _dump(grafter: Any, obj: Any) -> None:
+    grafter.dump(obj)
 
-    def __init__(self, pickler: Any, plan: Plan) -> None:
+
+class _Table(dict[type, Any]):
+    """The `dispatch_table` of a `_TableGrafter`: how to reduce instances of each type that has been met.
+
+    Args:
+        pickler, plan: what the C pickler stands for.
+        memo: what it has memoized before it begins.
+
+    Attributes:
+        expected: the module of the class that C saves next, unless that is in the memo.
+        has_other: whether C was about to save another class, or a function.
+    """
+
+    def __init__(self, pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]]) -> None:
         self.pickler = pickler
         self.plan = plan
+        self.memo = memo
         self[Splice] = _begin_prefix
-        self.counted = 1
-        self.is_sure = not copyreg._extension_registry  # type: ignore[attr-defined]  # their names are no globals
+        self.expected: str | None = None
+        self.has_other = False
+
+    def seek(self, module: Any, *args: Any) -> Any:
+        """Import the module of a class or function that C is about to save, if it is known which one that is."""
+        expected = self.expected
+        self.expected = None
+        if expected is None or type(module) is not str or module != expected:
+            self.has_other = True
+            raise Refused
+        return usual_import(module, *args)
 
     def __missing__(self, t: type) -> Any:
         if id(t) in METACLASS_IDS or t is BuiltinFunctionType:
             raise KeyError(t)  # C saves classes by name then, and asks functions, as Python does
         if id(type(t)) in METACLASS_IDS and is_by_name(self.pickler, t, type(t)):
-            hiding = _hiding(self.pickler, self.plan, t)
+            hiding = find_hiding(self.pickler, self.plan, t)
             if hiding is not None:
-                self[t] = reduce = _reduce(t, hiding, self.plan.proto)
+                if id(t) not in self.memo:
+                    self.expected = t.__module__
+                self[t] = reduce = reduce_of(t, hiding, self.plan.proto)
                 return reduce
-        raise _Refused
-
-
-def _reduce(t: type, hiding: frozenset[str], proto: int) -> Any:
-    """Return a function that reduces instances of `t` as C would, after a look at their attributes."""
-    if t is complex:
-        return copyreg.dispatch_table[t]
-    reduce = methodcaller("__reduce_ex__", proto)
-    is_pure = LOOKED_INTO.get(t)
-    if not hiding:
-        if is_pure is None:
-            return reduce
-
-        def looked_into(obj: Any) -> Any:
-            if is_pure(obj):
-                return reduce(obj)
-            raise _Refused
-
-        return looked_into
-    isdisjoint = hiding.isdisjoint
-    if is_pure is not None or not is_bare(t):
-
-        def looked_at(obj: Any) -> Any:
-            if type(state := obj.__dict__) is dict and isdisjoint(state) and (is_pure is None or is_pure(obj)):
-                return reduce(obj)
-            raise _Refused
-
-        return looked_at
-    newobj = copyreg.__newobj__  # type: ignore[attr-defined]
-    args = (t,)
-
-    def reduce_bare(obj: Any) -> Any:
-        state = obj.__dict__
-        if type(state) is not dict:
-            raise _Refused
-        if not state:
-            return reduce(obj)
-        if isdisjoint(state):
-            return newobj, args, state  # sooner than object.__reduce_ex__ looks for all that there is not
-        raise _Refused
-
-    return reduce_bare
-
-
-def reducer(pickler: Any, plan: Plan, t: type) -> Callable[[Any], Any] | None:
-    """Return what reduces instances of `t` and runs no code of others, or raises; None if that may be anybody's.
-
-    Args:
-        pickler: in whose place it is done, with the dispatch entries and rule that stock has.
-        plan: its plan.
-        t: a type, whose own type is one of `METACLASS_IDS`.
-    """
-    if issubclass(t, PurePath):  # 3.12 asks what its segments start with
-        return None
-    hiding = _hiding(pickler, plan, t)
-    return None if hiding is None else _reduce(t, hiding, plan.proto)
-
-
-def is_refused(pickler: Any, plan: Plan, t: type) -> bool:
-    """Tell whether C gives up at every instance of a type that it has no opcodes for."""
-    if t is FunctionType or t is BuiltinFunctionType or id(t) in METACLASS_IDS:
-        return False
-    try:
-        return id(type(t)) not in METACLASS_IDS or _hiding(pickler, plan, t) is None
-    except Exception:  # as if C had asked (`is_written`)
-        return True
-
-
-def _hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
-    """Tell whether instances of `t` may be reduced by anybody, as `instances.names` does, for this pickler."""
-    if is_somebodys(t):  # what comes next takes 5 us
-        last.gave_up_for = id(t)
-        return None
-    if (
-        plan.proto < 2
-        or pickler.dispatch.get(t) is not None
-        or (plan.is_choice is not None and plan.is_choice(t))
-        or (plan.graft_rule is not None and plan.graft_rule.refuses is not None and plan.graft_rule.refuses(t))
-    ):
-        return None
-    entry = entry_of(copyreg.dispatch_table, t)
-    if _reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
-        return None
-    return names(t, None if entry is NO_VALUE else entry)
-
-
-def _reduce_entry(pickler: Any, t: type) -> Any:
-    """Return the entry of `t` in the `dispatch_table` of the pickler or of copyreg; `_ANYBODYS` if that runs code."""
-    if any("dispatch_table" in vars(c) for c in type(pickler).__mro__):
-        return _ANYBODYS
-    table = pickler.__dict__.get("dispatch_table", _pickle.dispatch_table)  # stock's own name for copyreg's
-    if type(table) is not dict and (type(table) is not ChainMap or any(type(m) is not dict for m in table.maps)):
-        return _ANYBODYS
-    return entry_of(table, t)
-
-
-_ANYBODYS: Any = object()
-
-
-def is_by_name(pickler: Any, obj: Any, t: type) -> bool:
-    """Tell whether C may save a class or a function by its name, which is found without importing anything."""
-    entry = pickler.dispatch.get(t)
-    if entry is None:
-        if t is FunctionType or t is type or _reduce_entry(pickler, t) is not NO_VALUE or t in copyreg.dispatch_table:
-            return False
-        if t is BuiltinFunctionType and type(obj.__self__) is not ModuleType:  # a method
-            return False
-    elif entry not in hooks.saved_by_name or not hooks.saved_by_name[entry](pickler, obj):
-        return False
-    return is_found(pickler, obj)
-
-
-def is_found(pickler: Any, obj: Any) -> bool:
-    """Tell whether stock's save_global() finds a class or function under its name, and imports nothing for that."""
-    name = obj.__module__
-    module = sys.modules.get(name) if type(name) is str else None
-    return (
-        type(module) is ModuleType
-        and type(obj.__qualname__) is str
-        and module.__dict__.get(obj.__qualname__) is obj
-        and builtins.__import__ is _import
-        and type(pickler).save_global in hooks.known_save_globals
-        and "save_global" not in pickler.__dict__
-    )
-
-
-_import = builtins.__import__
+        raise Refused
 
 
 #: C picklers that nobody uses now, by protocol, with `fix_imports` and without: to make one takes 0.6 us.
@@ -427,10 +325,25 @@ def _make(cls: Any, proto: int, fix_imports: bool, held: Any = None) -> Any:
 def take_table(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict[Any, Any]) -> Any:
     """Return a `_TableGrafter`, as `take` does."""
     grafter = _make(_TableGrafter, plan.proto, bool(pickler.fix_imports))
-    grafter.dispatch_table = grafter.table = _Table(pickler, plan)
+    grafter.dispatch_table = grafter.table = table = _Table(pickler, plan, memo)
+    grafter.dump_seeking = FunctionType(
+        _dump.__code__, {"__name__": __name__, "__builtins__": {"__import__": table.seek}}
+    )
     grafter.idle = grafter.has_names = None
     use(grafter, pickler, plan, memo, known)
     return grafter
+
+
+def take_asking(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict[Any, Any]) -> Any:
+    """Return an `_AskingGrafter`, as `take` does."""
+    grafter = _make(_AskingGrafter, plan.proto, bool(pickler.fix_imports))
+    grafter.idle = None
+    use(grafter, pickler, plan, memo, known)
+    return grafter
+
+
+#: What gives C picklers, from the one to begin with to the one that never begins again.
+KINDS: Final = (take, take_table, take_asking)
 
 
 def give_back(grafter: Any) -> None:
@@ -448,7 +361,7 @@ def prepare_to_keep(grafter: Any) -> None:
     """Drop all but the memo, before a C pickler is kept for that."""
     grafter.pickler = grafter.plan = grafter.known = grafter.memo_before = None
     if grafter.table is not None:
-        del grafter.dispatch_table, grafter.table
+        del grafter.dispatch_table, grafter.table, grafter.dump_seeking
     grafter.pieces.clear()
 
 
@@ -465,7 +378,7 @@ def is_written(grafter: Any, obj: Any) -> bool:
     """Let C write `obj`; False if it gave up, for whatever reason: Python will find the same, or manage.
 
     Raises:
-        ManyInstances: another kind of C pickler would be faster.
+        BeginAgain: another kind of C pickler would be faster, or may not give up.
     """
     memo = grafter.memo_before
     try:
@@ -473,12 +386,30 @@ def is_written(grafter: Any, obj: Any) -> bool:
             if not _is_usual(memo):
                 return False
             grafter.memo = memo
-        grafter.dump(obj)
-    except ManyInstances:
+        dump(grafter, obj)
+    except BeginAgain:
         raise
     except Exception:
         return False
     return True
+
+
+def dump(grafter: Any, obj: Any) -> None:
+    """Let C write `obj`, behind what it has memoized.
+
+    Raises:
+        BeginAgain: as `is_written`.
+        Exception: it has given up, for whatever reason.
+    """
+    if grafter.table is None:
+        grafter.dump(obj)
+        return
+    try:
+        grafter.dump_seeking(grafter, obj)
+    except Exception:
+        if grafter.table.has_other:  # C says that the import failed
+            raise BeginAgain from None
+        raise
 
 
 def written_by(
@@ -488,14 +419,25 @@ def written_by(
     known: dict[Any, Any],
     obj: Any,
     args: tuple[Any, ...] | None = None,
+    kinds: tuple[Callable[..., Any], ...] = KINDS,
+    room: int = ROOM,
 ) -> Any:
-    """Let one C pickler or the other write `obj`, behind the prefix with `args`, and return it; None if it gave up."""
-    for kind in (take, take_table):
+    """Let a C pickler of one of some kinds write `obj`, and return it; None if it gave up.
+
+    Args:
+        pickler, plan, memo, known: as for `take`.
+        obj: the object.
+        args: what is in the prefix; None if there is none.
+        kinds: the last ones of `KINDS`.
+        room: how many bytes are held.
+    """
+    for kind in kinds:
         grafter = kind(pickler, plan, memo, known)
+        grafter.held.room = room
         try:
             what = obj if args is None else Splice(grafter, args, state=obj)
             return grafter if is_written(grafter, what) else None
-        except ManyInstances:
+        except BeginAgain:
             continue
     raise AssertionError("not reached")
 

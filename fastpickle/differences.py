@@ -17,17 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
-from itertools import compress, islice
-from pickle import FRAME, MEMOIZE, PROTO, STACK_GLOBAL
-from types import BuiltinFunctionType, FunctionType
+from itertools import compress
+from pickle import FRAME, PROTO
 from typing import Any, Final
 
 from ._stdlib import BATCHSIZE, awkward_batches, awkward_escapes, memoized
 from .batches import Batches, batches_of, content_of, neighbours_of
-from .cpickler import LARGE, ROOM, is_by_name
+from .cpickler import LARGE, ROOM
 from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, is_flat, is_soon_ours
 from .hooks import STOCK_RULE, Plan
-from .instances import METACLASSES
 from .mending import Ends, Wanted, mend, mend_last, possible_ends
 from .reading import find_doubtful, has_text, is_opcode
 from .rules import texts_of
@@ -56,10 +54,8 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
     if of_items is None and grafter.table is None and is_soon_ours(pickler, plan, grafter, obj, n, doubtful):
         return True
     written = _Written(pickler, plan, grafter, obj, of_items, doubtful if len(pieces) == 1 else [])
-    return (
-        (plan.graft_rule is STOCK_RULE or (not written.is_compared() and not written.has_unwanted()))
-        and (grafter.table is None or written.is_by_name())
-        and (n < BATCHSIZE or not proto or not awkward_batches or written.is_mended())
+    return (plan.graft_rule is STOCK_RULE or (not written.is_compared() and not written.has_unwanted())) and (
+        n < BATCHSIZE or not proto or not awkward_batches or written.is_mended()
     )
 
 
@@ -120,21 +116,12 @@ class _Written:
         return proto > 0 and _STRS.issuperset(map(id, map(type, names))) and not self._has(_texts_of(names, proto))
 
     def has_unwanted(self) -> bool:
-        """Tell whether there is a dict with a name that only Python can write, or a builtin."""
+        """Tell whether there is a dict with a name that only Python can write."""
         rule = self.plan.graft_rule
-        proto = self.plan.proto
         if self._is_flat:  # so is what is written of it in other chunks
             return type(self.obj) is dict and _has_key((self.obj,), rule.names)
         has_names = _has_key((self.obj,), rule.names) if self._is_only_dict else self._may_have_names()
-        if has_names and _has_key(self._memoized(_DICT), rule.names):
-            return True
-        unwanted = rule.unwanted[proto]
-        return (
-            self.grafter.table is not None  # the other kind is asked, and gives up
-            and (self._is_memo_small or self._has(rule.texts_of_builtins[proto]))
-            and not unwanted.isdisjoint(map(id, self._objs))
-            and any(id(x) in unwanted for x in self._memoized(None))
-        )
+        return has_names and _has_key(self._memoized(_DICT), rule.names)
 
     def _may_have_names(self) -> bool:
         """Tell whether there may be a dict with one of the rule's names, and note which the C pickler may know now."""
@@ -150,16 +137,6 @@ class _Written:
             else:
                 grafter.has_names = self._has(rule.texts_of_names[self.plan.proto])
         return has_dict and grafter.has_names
-
-    def is_by_name(self) -> bool:
-        """Tell whether all classes and functions are saved by their names, of what a `_TableGrafter` wrote."""
-        table = self.grafter.table
-        expected = sum(id(t) not in self.pickler.memo for t in islice(table, table.counted, None))
-        table.counted = len(table)
-        if table.is_sure and sum(piece.count(_NEW_GLOBAL) for piece in self.pieces) == expected:
-            return True
-        table.is_sure = False  # C may have written a class already when its first instance comes
-        return all(is_by_name(self.pickler, x, type(x)) for x in self._memoized(_BY_NAME))
 
     def is_mended(self) -> bool:
         """Tell whether all containers end as Python ends them, now."""
@@ -291,10 +268,9 @@ class _Written:
         types = map(type, self._objs)
         return [*map(id, types)] if self.pickler.memo or type(type(self.pickler)) is not type else [*types]
 
-    def _memoized(self, types: frozenset[Any] | None) -> Iterator[Any]:
-        """Yield what C has memoized, of some types or all."""
-        objs = self._objs
-        return self._without_others(objs if types is None else compress(objs, map(types.__contains__, self._types)))
+    def _memoized(self, types: frozenset[Any]) -> Iterator[Any]:
+        """Yield what C has memoized, of some types."""
+        return self._without_others(compress(self._objs, map(types.__contains__, self._types)))
 
     def _long_ones(self) -> Iterator[Any]:
         """Yield the lists, dicts and sets of more than a batch."""
@@ -337,6 +313,3 @@ def _either(*types: type) -> frozenset[Any]:
 _DICT: Final = _either(dict)
 _STR: Final = _either(str)
 _BATCHED: Final = _either(list, dict, set)
-_BY_NAME: Final = _either(*METACLASSES, FunctionType, BuiltinFunctionType)
-#: What C writes for a function or class that it has not written before, from protocol 4 on.
-_NEW_GLOBAL: Final = STACK_GLOBAL + MEMOIZE

@@ -16,9 +16,9 @@ Not for: deciding whether a pickler may graft (`hooks.plan`), nor for how the by
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
-from collections.abc import Callable
 from io import BytesIO
 from itertools import islice
 from operator import attrgetter, length_hint
@@ -29,15 +29,14 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file, memoized
 from .cpickler import (
+    KINDS,
     ROOM,
     SMALL_TABLE,
-    ManyInstances,
+    BeginAgain,
     Splice,
+    dump,
     give_back,
-    is_refused,
     is_written,
-    take,
-    take_table,
     use,
     written_by,
 )
@@ -45,6 +44,7 @@ from .differences import made_ours
 from .doubts import doubt
 from .hooks import Plan
 from .instances import are_somebodys, is_somebodys
+from .known import is_refused
 from .last import last
 from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
 from .rules import GraftRule
@@ -200,9 +200,8 @@ def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
         plan: its plan, which allows grafts now.
         obj: what is dumped.
     """
-    grafter = take_table(pickler, plan, {}, {})
-    grafter.held.room = sys.maxsize
-    if not is_written(grafter, obj) or not made_ours(pickler, plan, grafter, obj):
+    grafter = written_by(pickler, plan, {}, {}, obj, kinds=KINDS[1:], room=sys.maxsize)
+    if grafter is None or not made_ours(pickler, plan, grafter, obj):
         return None
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
 
@@ -260,7 +259,9 @@ class _Chunks:
         self.is_list = type(obj) is list
         self.done = start
         self.is_slower = False
-        self.grafter = take(pickler, plan, pickler.memo, dump.known)
+        self.kinds = iter(KINDS)
+        self.kind = next(self.kinds)
+        self.grafter = self.kind(pickler, plan, pickler.memo, dump.known)
         self.source = self._items(start)
 
     def write_all(self) -> None:
@@ -301,11 +302,12 @@ class _Chunks:
         args = padding(framer, self.plan)
         if args is None:
             return 0
-        try:
-            succeeded = is_written(self.grafter, self._splice(args, n))
-        except ManyInstances:
-            self._rewind(take_table)
-            succeeded = is_written(self.grafter, self._splice(args, n))
+        succeeded = None
+        while succeeded is None:
+            try:
+                succeeded = is_written(self.grafter, self._splice(args, n))
+            except BeginAgain:
+                self._begin_again()
         if not succeeded:
             return max(0, len(self.obj) - self.done - length_hint(self.source) - 2)  # C asks for one or two ahead
         if not made_ours(self.pickler, self.plan, self.grafter, self.obj, n):
@@ -328,12 +330,18 @@ class _Chunks:
             next(islice(source, start, start), None)
         return source
 
-    def _rewind(self, kind: Callable[..., Any] | None = None) -> None:
-        """Take another C pickler, of the same kind or by `kind`, and let it memoize what is written."""
-        if kind is None:
-            kind = take if self.grafter.table is None else take_table
+    def _begin_again(self) -> None:
+        """Take another C pickler, of the first one of the other kinds that writes what is written."""
+        for kind in self.kinds:
+            self.kind = kind
+            with contextlib.suppress(BeginAgain):
+                self._rewind()
+                return
+
+    def _rewind(self) -> None:
+        """Take another C pickler, and let it memoize what is written."""
         has_names = self.grafter.has_names
-        self.grafter = kind(self.pickler, self.plan, self.pickler.memo, self.dump.known)
+        self.grafter = self.kind(self.pickler, self.plan, self.pickler.memo, self.dump.known)
         self.grafter.has_names = has_names
         self.source = self._items(self.start)
         if self.done > self.start:
@@ -344,7 +352,7 @@ class _Chunks:
             grafter.asked = -sys.maxsize  # so many instances are right here
             if grafter.memo_before:
                 grafter.memo = grafter.memo_before
-            grafter.dump(self._splice((), self.done - self.start))
+            dump(grafter, self._splice((), self.done - self.start))
             held.pieces = grafter.pieces
             held.room = ROOM
             use(grafter, self.pickler, self.plan, {}, self.dump.known)

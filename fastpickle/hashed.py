@@ -18,10 +18,10 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from ._stdlib import for_batch, note, refuse_reduce_value
-from .cpickler import METACLASS_IDS, is_by_name, reducer
 from .doubts import doubt, holds, outside, watched
 from .hashing import HEAP_TYPE, append_batches, save_all, set_batches
 from .hooks import Plan, Write, hash_savers, saved_by_name
+from .known import METACLASS_IDS, is_by_name, reducer
 from .levels import end_frozenset, put
 from .reduce import AS_CLASS, LIST_ITERATORS, PAIR_ITERATORS, is_nobodys, reduce_value, usual_form
 from .shapes import are_sortable, sorted_pairs

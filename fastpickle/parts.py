@@ -18,9 +18,9 @@ from typing import Any, Final, TypeAlias
 
 from ._stdlib import is_usual_file
 from .columns import forget
-from .cpickler import METACLASS_IDS, reducer
 from .doubts import holds
 from .hooks import ATOM_IDS, NUMBER_IDS, Plan
+from .known import METACLASS_IDS, reducer
 from .runs import encode
 
 __all__ = ["SHORTEST_OF_ATOMS", "SHORTEST_RUN", "parts"]

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
-from .cpickler import LARGE_TABLE, ManyInstances, take_own
+from .cpickler import LARGE_TABLE, BeginAgain, take_own
 from .differences import made_ours
 from .graft import may_write
 from .hooks import STOCK_RULE, entries_of
@@ -173,7 +173,7 @@ class Quick:
             grafter = take_own(self._stand_ins[protocol], plan, idle)  # it is kept, and so is its pickler
         try:
             grafter.dump(obj)
-        except ManyInstances:
+        except BeginAgain:
             return graft.dumps(pickler, plan, obj) or b""
         except Exception:
             return b""

@@ -27,10 +27,10 @@ from typing import Any
 
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from .brief import HAVE_A_NAME, asks_anybody, save_brief
-from .cpickler import METACLASS_IDS, is_found
 from .doubts import Dump, doubt, holds, settled, watched
 from .hooks import ASIDE, Plan, Reduced, Write
 from .instances import ASKED_FOR, REDUCES, is_default, is_plain_class
+from .known import METACLASS_IDS, is_found
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches
 

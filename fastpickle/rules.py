@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from pickle import EMPTY_DICT, MEMOIZE, STACK_GLOBAL
+from pickle import EMPTY_DICT
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -30,12 +30,12 @@ class GraftRule:
             the lowest protocol at which C does not.
 
     Attributes:
-        texts_of_names, texts_of_builtins: by protocol, what is found in a pickle that has one of them in it.
+        texts_of_names: by protocol, what is found in a pickle that has one of them in it.
         unwanted: by protocol, the ids of the builtins that C may have saved.
     """
 
     __slots__ = (
-        "compared", "lengths", "names", "refuses", "texts_of_builtins", "texts_of_names", "unwanted",
+        "compared", "lengths", "names", "refuses", "texts_of_names", "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -52,12 +52,6 @@ class GraftRule:
         self.compared = compared
         self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
         self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
-        # Up to protocol 3 a module is written each time, from 4 on the name is: it is another str each time.
-        self.texts_of_builtins: list[tuple[bytes, ...]] = []
-        for proto, unwanted in enumerate(self.unwanted):
-            old = (b"builtin", b"_codecs") if unwanted else ()
-            new = texts_of((x.__name__ for x in builtins if id(x) in unwanted), proto)
-            self.texts_of_builtins.append(old if proto < 4 else tuple(text + MEMOIZE + STACK_GLOBAL for text in new))
 
     def is_free(self, lengths: tuple[int, ...], obj: Any, data: bytes, proto: int) -> bool:
         """Tell whether a few bytes have clearly no dict in them that this rule is about.

@@ -58,6 +58,7 @@ MODULE_KINDS = {
     "reduce": "reduce",
     "instances": "reduce",
     "cpickler": "reduce",
+    "known": "reduce",
     "straight": "reduce",
     "older": "reduce",
     "loop": "loop",

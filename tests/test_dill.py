@@ -580,6 +580,42 @@ def test_builtins(name: str, many: int) -> None:
                 assert dill.dumps(what, protocol) == expected
 
 
+@pytest.mark.parametrize("is_given", [True, False])
+def test_function_is_sought_as_often(is_given: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module is asked for a function (PEP 562) as often as by dill, wherever that stands."""
+    asked: list[str] = []
+
+    found = types.FunctionType((lambda: None).__code__, {}, "found")  # whose globals dill can save, too
+
+    def find(name: str) -> Any:
+        asked.append(name)
+        if is_given and name == "found":
+            return found
+        raise AttributeError(name)
+
+    found.__module__, found.__qualname__ = "lazily", "found"
+    module = types.ModuleType("lazily")
+    module.__getattr__ = find  # type: ignore[method-assign]  # PEP 562
+    monkeypatch.setitem(sys.modules, "lazily", module)
+    many = [objects.Plain(a=i) for i in range(60)]
+    for obj in ([found, *many], [*many, found], [*many, {1: [found] * 2}, *many]):
+        for protocol in (2, 4, 5):
+            asked.clear()
+            expected = dill.dumps(obj, protocol)
+            sought = [*asked]
+            assert sought
+            for before in (1, many):
+                backend.dumps(before, protocol)
+                asked.clear()
+                assert backend.dumps(obj, protocol) == expected
+                assert asked == sought
+                with fastpickle.patched():
+                    dill.dumps(before, protocol)
+                    asked.clear()
+                    assert dill.dumps(obj, protocol) == expected
+                    assert asked == sought
+
+
 @pytest.mark.parametrize("protocol", range(6))
 def test_dumps_with_dills_entries(protocol: int) -> None:
     """Importing dill edits stock's table: `fastpickle.dumps` writes what that makes of it, plain data by C."""

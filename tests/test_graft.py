@@ -951,64 +951,164 @@ def _by_pickler_to_a_file(obj: Any, protocol: int) -> bytes:
         return file.read()
 
 
-def test_many_are_begun_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list of the kinds of C picklers that are made, but of those that are used again."""
+    kinds: list[str] = []
+    make = cpickler._make
+    monkeypatch.setattr(cpickler, "_idle", tuple([] for _ in range(12)))
+    monkeypatch.setattr(
+        cpickler, "_make", lambda cls, *args, **how: (kinds.append(cls.__name__), make(cls, *args, **how))[1]
+    )
+    return kinds
+
+
+def test_many_are_begun_again_once(taken: list[str]) -> None:
     """C asks about each instance only until there are many."""
-    taken: list[str] = []
-    for module, name in ((cpickler, "take"), (cpickler, "take_table"), (graft, "take_table")):
-        take = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *args, name=name, take=take: (taken.append(name), take(*args))[1])
     times = [datetime.datetime(2024, 1, 1 + i % 28) for i in range(40)]
     assert _by_pickler(times, 4) == stock(times, 4)
-    assert taken == ["take", "take_table"]
+    assert taken == ["Grafter", "_TableGrafter"]
+    taken.clear()
+    fastpickle.dumps([1], 4)
     taken.clear()
     assert fastpickle.dumps(times, 4) == stock(times, 4)
-    assert taken == ["take_table"]  # the other kind it has itself
+    assert taken == ["_TableGrafter"]  # the other kind it has itself
 
 
-@pytest.fixture
-def lazily(monkeypatch: pytest.MonkeyPatch) -> tuple[Callable[[], None], list[str]]:
-    """Return a function that a module gives by its `__getattr__` (PEP 562), and a list of the names that gets."""
-    module = types.ModuleType("lazily")
-    asked: list[str] = []
+@pytest.mark.parametrize("other", [function, collections.abc.Sized, objects.Plain, len, int], ids=lambda x: x.__name__)
+@pytest.mark.parametrize("write", [_by_pickler, fastpickle.dumps])
+def test_functions_and_classes_are_asked_about(write: Any, other: Any, taken: list[str]) -> None:
+    """Where there are such among many instances, C asks about each object, and does not begin again for nothing."""
+    many = [objects.Data(i) for i in range(60)]
+    for obj, kinds in (
+        ([other, *many], []),
+        ([*many, other], ["_TableGrafter", "_AskingGrafter"]),
+        ([*many, [other, other]], ["_TableGrafter", "_AskingGrafter"]),
+        ([{"a": x, "b": other} for x in many], []),
+    ):
+        write([1], 4)  # which takes the one that it has itself
+        taken.clear()
+        assert write(obj, 4) == stock(obj, 4)
+        assert [kind for kind in taken if kind != "Grafter"] == kinds
 
-    def found() -> None:
-        pass
 
-    def find(name: str) -> Any:
-        asked.append(name)
+class _Seeker:
+    """What is asked for a function that has to be sought, or is not to be found; and what for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self.monkeypatch = monkeypatch
+
+    def function(self, module: str, name: str) -> Callable[[], None]:
+        def found() -> None:
+            pass
+
+        found.__module__, found.__qualname__ = module, name
+        self.module = types.ModuleType(module)
+        self.monkeypatch.setitem(sys.modules, module, self.module)
         return found
 
-    found.__module__, found.__qualname__ = "lazily", "found"
-    module.__getattr__ = find  # type: ignore[method-assign]  # PEP 562
-    monkeypatch.setitem(sys.modules, "lazily", module)
-    return found, asked
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:  # as a finder
+        self.asked.append(name)
 
 
-def test_function_before_many(lazily: tuple[Callable[[], None], list[str]]) -> None:
-    """It is sought as often as by stock, whatever came before."""
-    function, sought = lazily
-    instances_ = [objects.Plain(a=i) for i in range(60)]
-    obj = [function, *instances_]
-    expected = stock(obj, 4)
-    assert sought == ["found"]
-    for write in (_by_pickler, fastpickle.dumps):
-        for before in (1, instances_):
-            write(before, 4)
-            sought.clear()
-            assert write(obj, 4) == expected
-            assert sought == ["found"]
+def _given_by_module(seeker: _Seeker, is_given: bool = True) -> Any:
+    found = seeker.function("lazily", "found")
+
+    def find(name: str) -> Any:
+        seeker.asked.append(name)
+        if is_given:
+            return found
+        raise AttributeError(name)
+
+    seeker.module.__getattr__ = find  # type: ignore[method-assign]  # PEP 562
+    return found
 
 
-@pytest.mark.xfail(strict=True, reason="C asks nobody about functions any more when it has met many instances")
-@pytest.mark.parametrize("write", [_by_pickler, fastpickle.dumps])
-def test_function_behind_many(write: Callable[[Any, int], bytes], lazily: tuple[Callable[[], None], list[str]]) -> None:
-    """It is sought as often as by stock; C has sought it already when it is seen that Python has to."""
-    function, sought = lazily
-    obj = [*(objects.Plain(a=i) for i in range(60)), function]
-    expected = stock(obj, 4)
-    sought.clear()
-    assert write(obj, 4) == expected
-    assert sought == ["found"]
+def _given_by_metaclass(seeker: _Seeker, is_given: bool = True) -> Any:
+    found = seeker.function("lazily", "Outer.found")
+
+    class Meta(type):
+        def __getattr__(cls, name: str) -> Any:
+            if name != "found":
+                raise AttributeError(name)
+            seeker.asked.append(name)
+            if is_given:
+                return found
+            raise AttributeError(name)
+
+    seeker.module.Outer = Meta("Outer", (), {})  # type: ignore[attr-defined]
+    return found
+
+
+def _given_by_descriptor(seeker: _Seeker) -> Any:
+    found = seeker.function("lazily", "Outer.found")
+
+    class Descriptor:
+        def __get__(self, obj: Any, owner: Any) -> Any:
+            seeker.asked.append("found")
+            return found
+
+    seeker.module.Outer = type("Outer", (), {"found": Descriptor()})  # type: ignore[attr-defined]
+    return found
+
+
+def _not_imported(seeker: _Seeker) -> Any:
+    found = seeker.function("lazily", "found")
+    seeker.monkeypatch.delitem(sys.modules, "lazily")
+    seeker.monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, seeker])
+    return found
+
+
+_SOUGHT: dict[str, Callable[[_Seeker], Any]] = {
+    "given by its module": _given_by_module,
+    "refused by its module": lambda seeker: _given_by_module(seeker, is_given=False),
+    "given by a metaclass": _given_by_metaclass,
+    "refused by a metaclass": lambda seeker: _given_by_metaclass(seeker, is_given=False),
+    "given by a descriptor": _given_by_descriptor,
+    "not to be imported": _not_imported,
+}
+#: Where it may stand.
+_PLACES: dict[str, Callable[[Any, Any], Any]] = {
+    "before many": lambda f, many: [f, *many],
+    "behind many": lambda f, many: [*many, f],
+    "among many": lambda f, many: [*many[:30], f, *many],
+    "a value": lambda f, many: {"a": many, "b": f},
+    "deep": lambda f, many: [Custom(), [many, {1: [f]}, many]],
+    "in a state": lambda f, many: [*many, objects.Plain(f=f), *many],
+    "in many chunks": lambda f, many: [Custom(), [*many * 50, f, *many]],
+    "with its class": lambda f, many: [*many, objects.Plain, f],
+}
+
+
+@pytest.mark.parametrize("place", _PLACES)
+@pytest.mark.parametrize("kind", _SOUGHT)
+@pytest.mark.parametrize("is_long", [False, True])
+def test_function_is_sought_once(kind: str, place: str, is_long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is sought as often as by stock, wherever it stands, and whatever was dumped before."""
+    if is_long:
+        monkeypatch.setattr(graft, "_long", 0)  # the items are for `batches`
+    seeker = _Seeker(monkeypatch)
+    many = [objects.Plain(a=i) for i in range(60)]
+    obj = _PLACES[place](_SOUGHT[kind](seeker), many)
+    for protocol in (2, 4, 5):
+        seeker.asked.clear()
+        try:
+            expected = stock(obj, protocol)
+        except (pickle.PicklingError, AttributeError):
+            expected = None
+        sought = [*seeker.asked]
+        assert sought
+        for write in (_by_pickler, fastpickle.dumps):
+            for before in (1, many):
+                write(before, protocol)
+                seeker.asked.clear()
+                if expected is None:
+                    with pytest.raises((pickle.PicklingError, AttributeError)):
+                        write(obj, protocol)
+                else:
+                    assert write(obj, protocol) == expected
+                assert seeker.asked == sought, (protocol, write)
 
 
 class _InMemory(io.BytesIO):

@@ -1,0 +1,176 @@
+"""What C may do in a pickler's place without asking Python: save classes by name, and reduce instances of some types.
+
+    is_by_name(pickler, class, ...) --> whether its name leads to it
+    find_hiding(pickler, plan, type) -> the names in an instance's `__dict__` that would hide its class's, or None
+    reducer(pickler, plan, type) -----> its reduce, which raises `Refused` where there is such a name, or None
+
+Nobody's code runs to find that out, and the answers hold until somebody's code runs.
+
+Not for: which types have a reduce that runs nobody's code, whatever the pickler (`instances`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import copyreg
+import pickle
+import sys
+from collections import ChainMap
+from collections.abc import Callable
+from operator import methodcaller
+from pathlib import PurePath
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any, Final
+
+from . import hooks
+from ._stdlib import NO_VALUE, entry_of
+from .hooks import Plan
+from .instances import LOOKED_INTO, METACLASSES, is_bare, is_somebodys, names
+from .last import last
+
+__all__ = [
+    "METACLASS_IDS",
+    "Refused",
+    "find_hiding",
+    "is_by_name",
+    "is_found",
+    "is_refused",
+    "reduce_of",
+    "reducer",
+    "usual_import",
+]
+
+_pickle: Any = pickle  # its dispatch_table is no public name
+
+
+class Refused(Exception):
+    """The C pickler has met something that only Python can save, or has written too much."""
+
+
+METACLASS_IDS: Final = frozenset(map(id, METACLASSES))
+
+
+def reduce_of(t: type, hiding: frozenset[str], proto: int) -> Any:
+    """Return a function that reduces instances of `t` as C would, after a look at their attributes."""
+    if t is complex:
+        return copyreg.dispatch_table[t]
+    reduce = methodcaller("__reduce_ex__", proto)
+    is_pure = LOOKED_INTO.get(t)
+    if not hiding:
+        if is_pure is None:
+            return reduce
+
+        def looked_into(obj: Any) -> Any:
+            if is_pure(obj):
+                return reduce(obj)
+            raise Refused
+
+        return looked_into
+    isdisjoint = hiding.isdisjoint
+    if is_pure is not None or not is_bare(t):
+
+        def looked_at(obj: Any) -> Any:
+            if type(state := obj.__dict__) is dict and isdisjoint(state) and (is_pure is None or is_pure(obj)):
+                return reduce(obj)
+            raise Refused
+
+        return looked_at
+    newobj = copyreg.__newobj__  # type: ignore[attr-defined]
+    args = (t,)
+
+    def reduce_bare(obj: Any) -> Any:
+        state = obj.__dict__
+        if type(state) is not dict:
+            raise Refused
+        if not state:
+            return reduce(obj)
+        if isdisjoint(state):
+            return newobj, args, state  # sooner than object.__reduce_ex__ looks for all that there is not
+        raise Refused
+
+    return reduce_bare
+
+
+def reducer(pickler: Any, plan: Plan, t: type) -> Callable[[Any], Any] | None:
+    """Return what reduces instances of `t` and runs no code of others, or raises; None if that may be anybody's.
+
+    Args:
+        pickler: in whose place it is done, with the dispatch entries and rule that stock has.
+        plan: its plan.
+        t: a type, whose own type is one of `METACLASS_IDS`.
+    """
+    if issubclass(t, PurePath):  # 3.12 asks what its segments start with
+        return None
+    hiding = find_hiding(pickler, plan, t)
+    return None if hiding is None else reduce_of(t, hiding, plan.proto)
+
+
+def is_refused(pickler: Any, plan: Plan, t: type) -> bool:
+    """Tell whether C gives up at every instance of a type that it has no opcodes for."""
+    if t is FunctionType or t is BuiltinFunctionType or id(t) in METACLASS_IDS:
+        return False
+    try:
+        return id(type(t)) not in METACLASS_IDS or find_hiding(pickler, plan, t) is None
+    except Exception:  # as if C had asked (`is_written`)
+        return True
+
+
+def find_hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
+    """Tell whether instances of `t` may be reduced by anybody, as `instances.names` does, for this pickler."""
+    if is_somebodys(t):  # what comes next takes 5 us
+        last.gave_up_for = id(t)
+        return None
+    if (
+        plan.proto < 2
+        or pickler.dispatch.get(t) is not None
+        or (plan.is_choice is not None and plan.is_choice(t))
+        or (plan.graft_rule is not None and plan.graft_rule.refuses is not None and plan.graft_rule.refuses(t))
+    ):
+        return None
+    entry = entry_of(copyreg.dispatch_table, t)
+    if _reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
+        return None
+    return names(t, None if entry is NO_VALUE else entry)
+
+
+def _reduce_entry(pickler: Any, t: type) -> Any:
+    """Return the entry of `t` in the `dispatch_table` of the pickler or of copyreg; `_ANYBODYS` if that runs code."""
+    if any("dispatch_table" in vars(c) for c in type(pickler).__mro__):
+        return _ANYBODYS
+    table = pickler.__dict__.get("dispatch_table", _pickle.dispatch_table)  # stock's own name for copyreg's
+    if type(table) is not dict and (type(table) is not ChainMap or any(type(m) is not dict for m in table.maps)):
+        return _ANYBODYS
+    return entry_of(table, t)
+
+
+_ANYBODYS: Any = object()
+
+
+def is_by_name(pickler: Any, obj: Any, t: type) -> bool:
+    """Tell whether C may save a class or a function by its name, which is found without importing anything."""
+    entry = pickler.dispatch.get(t)
+    if entry is None:
+        if t is FunctionType or t is type or _reduce_entry(pickler, t) is not NO_VALUE or t in copyreg.dispatch_table:
+            return False
+        if t is BuiltinFunctionType and type(obj.__self__) is not ModuleType:  # a method
+            return False
+        return is_found(pickler, obj)
+    # What a library asks may be the module (PEP 562), so that is next.
+    return entry in hooks.saved_by_name and is_found(pickler, obj) and hooks.saved_by_name[entry](pickler, obj)
+
+
+def is_found(pickler: Any, obj: Any) -> bool:
+    """Tell whether stock's save_global() finds a class or function under its name, and imports nothing for that."""
+    name = obj.__module__
+    module = sys.modules.get(name) if type(name) is str else None
+    return (
+        type(module) is ModuleType
+        and type(obj.__qualname__) is str
+        and module.__dict__.get(obj.__qualname__) is obj
+        and builtins.__import__ is usual_import
+        and type(pickler).save_global in hooks.known_save_globals
+        and "save_global" not in pickler.__dict__
+    )
+
+
+usual_import: Final = builtins.__import__
