@@ -17,6 +17,7 @@ Not for: what C writes otherwise than Python although it knows the object (`diff
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -27,7 +28,7 @@ from typing import Any, Final
 from ._stdlib import CPickler
 from .hooks import Plan
 from .instances import LOOKED_INTO
-from .known import METACLASS_IDS, Refused, find_hiding, is_by_name, reduce_of, usual_import
+from .known import METACLASS_IDS, Refused, find_hiding, finds_builtins, is_by_name, reduce_of, usual_import
 
 __all__ = [
     "KINDS",
@@ -113,10 +114,7 @@ def _prefix() -> None:
 
 def _begin_prefix(splice: Splice) -> tuple[Any, ...]:
     """Return what a splice reduces to; nothing of the prefix is memoized."""
-    grafter = splice.grafter
-    grafter.fast = True
-    if grafter.table is not None:
-        grafter.table.expected = _prefix.__module__
+    splice.grafter.fast = True
     return splice.reduce
 
 
@@ -170,7 +168,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         elif t is FunctionType or t is BuiltinFunctionType or key in METACLASS_IDS:
             plan = self.plan
             if id(obj) not in plan.graft_rule.unwanted[plan.proto] and is_by_name(self.pickler, obj, t):
-                if id(obj) not in known:  # it is no class of an instance
+                if id(obj) not in known and (obj.__module__ != "builtins" or not finds_builtins(self.pickler)):
                     self.asked = -sys.maxsize  # a `_TableGrafter` would give up at it
                 return NotImplemented
         elif id(type(t)) in METACLASS_IDS:
@@ -200,8 +198,21 @@ class _TableGrafter(CPickler or object):  # type: ignore[misc]  # there may be n
     """
 
 
+def _dump_importing(by: Callable[..., Any]) -> Any:
+    """Return a function that lets a C pickler write an object, which imports by `by`."""
+    return FunctionType(_dump.__code__, {"__name__": __name__, "__builtins__": {"__import__": by}})
+
+
 def _dump(grafter: Any, obj: Any) -> None:
     grafter.dump(obj)
+
+
+def _import(module: Any, *args: Any) -> Any:
+    """Import what a C pickler may import: nobody is asked for the module of `_prefix`, as nobody is by stock."""
+    return None if type(module) is str and module == __name__ else builtins.__import__(module, *args)
+
+
+_dump_spliced: Final = _dump_importing(_import)
 
 
 class _Table(dict[type, Any]):
@@ -226,9 +237,11 @@ class _Table(dict[type, Any]):
 
     def seek(self, module: Any, *args: Any) -> Any:
         """Import the module of a class or function that C is about to save, if it is known which one that is."""
-        expected = self.expected
-        self.expected = None
-        if expected is None or type(module) is not str or module != expected:
+        if type(module) is str and module == __name__:
+            return None  # of `_prefix`
+        if type(module) is str and module == self.expected:
+            self.expected = None
+        elif type(module) is not str or module != "builtins" or not finds_builtins(self.pickler):
             self.has_other = True
             raise Refused
         return usual_import(module, *args)
@@ -326,9 +339,7 @@ def take_table(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known
     """Return a `_TableGrafter`, as `take` does."""
     grafter = _make(_TableGrafter, plan.proto, bool(pickler.fix_imports))
     grafter.dispatch_table = grafter.table = table = _Table(pickler, plan, memo)
-    grafter.dump_seeking = FunctionType(
-        _dump.__code__, {"__name__": __name__, "__builtins__": {"__import__": table.seek}}
-    )
+    grafter.dump_seeking = _dump_importing(table.seek)
     grafter.idle = grafter.has_names = None
     use(grafter, pickler, plan, memo, known)
     return grafter
@@ -402,7 +413,7 @@ def dump(grafter: Any, obj: Any) -> None:
         Exception: it has given up, for whatever reason.
     """
     if grafter.table is None:
-        grafter.dump(obj)
+        (_dump_spliced if grafter.is_spliced else _dump)(grafter, obj)
         return
     try:
         grafter.dump_seeking(grafter, obj)

@@ -70,6 +70,8 @@ __all__ = [
 FEWEST: Final = 48
 #: Up to this many bytes the memo is fetched at once, which is hardly dearer than to leave it where it is.
 _FEW_BYTES: Final = 1024
+#: So few bytes are not of many instances.
+_BYTES_OF_MANY: Final = 256
 #: A flat container of so many items is written sooner hook by hook, if it is all that is dumped.
 _TINY: Final = 3
 #: How many items of a list or dict C is given at first; then as many as give about so many bytes.
@@ -117,8 +119,8 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         return None
     if has_refused(pickler, plan, obj, t):
         return False
-    grafter = written_by(pickler, plan, memo, {}, obj)
-    if grafter is None or not made_ours(pickler, plan, grafter, obj):
+    grafter = _write_root(pickler, plan, obj, KINDS[plan.proto >= 4 and last.had_many(obj, t) :])
+    if grafter is None:
         return False
     pieces = grafter.pieces
     if frame is not None and len(pieces) == 1:
@@ -172,8 +174,8 @@ def at_once(pickler: Any, obj: Any) -> bool:
         return False
     grafter = None
     if not ((last.gave_up_for and last.is_like(obj, t)) or has_refused(pickler, plan, obj, t)):
-        grafter = written_by(pickler, plan, memo, {}, obj)
-    if grafter is None or not made_ours(pickler, plan, grafter, obj):
+        grafter = _write_root(pickler, plan, obj, KINDS[plan.proto >= 4 and last.had_many(obj, t) :])
+    if grafter is None:
         pickler.__dict__["_fastpickle_is_refused"] = True
         return False
     last.gave_up_for = 0
@@ -181,6 +183,16 @@ def at_once(pickler: Any, obj: Any) -> bool:
         return False
     _take_memo(pickler, memo, grafter, AT_ONCE)
     return True
+
+
+def _write_root(pickler: Any, plan: Plan, obj: Any, kinds: tuple[Any, ...], room: int = ROOM) -> Any:
+    """Let C write all that is dumped, and return the C pickler; None if it gave up, or it cannot be made ours."""
+    grafter = written_by(pickler, plan, pickler.memo, {}, obj, kinds=kinds, room=room)
+    is_ours = grafter is not None and made_ours(pickler, plan, grafter, obj)
+    is_for_many = is_ours and grafter.table is not None
+    if is_for_many or kinds is not KINDS:
+        last.remember_many(obj, is_for_many and grafter.held.written > _BYTES_OF_MANY)
+    return grafter if is_ours else None
 
 
 def _take_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> None:
@@ -200,8 +212,8 @@ def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
         plan: its plan, which allows grafts now.
         obj: what is dumped.
     """
-    grafter = written_by(pickler, plan, {}, {}, obj, kinds=KINDS[1:], room=sys.maxsize)
-    if grafter is None or not made_ours(pickler, plan, grafter, obj):
+    grafter = _write_root(pickler, plan, obj, KINDS[1:], room=sys.maxsize)
+    if grafter is None:
         return None
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
 

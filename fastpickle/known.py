@@ -23,7 +23,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import NO_VALUE, entry_of
+from ._stdlib import NO_VALUE, entry_of, stock_methods
 from .hooks import Plan
 from .instances import LOOKED_INTO, METACLASSES, is_bare, is_somebodys, names
 from .last import last
@@ -32,6 +32,7 @@ __all__ = [
     "METACLASS_IDS",
     "Refused",
     "find_hiding",
+    "finds_builtins",
     "is_by_name",
     "is_found",
     "is_refused",
@@ -173,4 +174,26 @@ def is_found(pickler: Any, obj: Any) -> bool:
     )
 
 
+def finds_builtins(pickler: Any) -> bool:
+    """Tell whether C may save any class or function of the module `builtins` unasked: stock does it as C does."""
+    dispatch = pickler.dispatch
+    return (
+        sys.modules.get("builtins") is builtins
+        and "__getattr__" not in builtins.__dict__
+        and builtins.__import__ is usual_import
+        and dispatch.get(type) is _save_type
+        and dispatch.get(FunctionType) is _save_global
+        and type(pickler).save_global is _save_global
+        and "save_global" not in pickler.__dict__
+        and all(
+            dispatch.get(t) is None and _reduce_entry(pickler, t) is NO_VALUE and t not in copyreg.dispatch_table
+            for t in _BY_REDUCE
+        )
+    )
+
+
+_save_type = stock_methods["save_type"]
+_save_global = stock_methods["save_global"]
+#: Of such types are functions and classes for which there is no dispatch entry.
+_BY_REDUCE: Final = (BuiltinFunctionType, *(t for t in METACLASSES if t is not type))
 usual_import: Final = builtins.__import__

@@ -165,6 +165,8 @@ class Quick:
             if last.is_like(obj, t):
                 return b""
             last.gave_up_for = 0  # until it does so again
+        if last.many and protocol >= 4 and last.had_many(obj, t):
+            return graft.dumps(pickler, plan, obj) or b""
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         idle = self._idle[protocol]
         try:

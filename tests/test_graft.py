@@ -6,6 +6,7 @@ That the bytes are stock's whatever the object is, the oracle's suites say; here
 from __future__ import annotations
 
 import _random
+import abc
 import collections
 import collections.abc
 import contextlib
@@ -799,7 +800,7 @@ def test_c_is_asked_once(offers: list[tuple[str, Any]], monkeypatch: pytest.Monk
     """What C has refused it is not given once more, whichever way the dump began."""
     begun: list[int] = []
     written_by = graft.written_by
-    monkeypatch.setattr(graft, "written_by", lambda *args: begun.append(len(args)) or written_by(*args))
+    monkeypatch.setattr(graft, "written_by", lambda *args, **how: begun.append(len(args)) or written_by(*args, **how))
     obj = [*range(20), Custom()]
     for proto in (2, 4):
         last.gave_up_for = 0
@@ -977,19 +978,168 @@ def test_many_are_begun_again_once(taken: list[str]) -> None:
 
 @pytest.mark.parametrize("other", [function, collections.abc.Sized, objects.Plain, len, int], ids=lambda x: x.__name__)
 @pytest.mark.parametrize("write", [_by_pickler, fastpickle.dumps])
-def test_functions_and_classes_are_asked_about(write: Any, other: Any, taken: list[str]) -> None:
+def test_functions_and_classes_are_asked_about(
+    write: Any, other: Any, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where there are such among many instances, C asks about each object, and does not begin again for nothing."""
     many = [objects.Data(i) for i in range(60)]
+    asking = ["_TableGrafter", "_AskingGrafter"]
+    is_builtin = other.__module__ == "builtins"  # whatever is found there, it runs nobody's code
     for obj, kinds in (
         ([other, *many], []),
-        ([*many, other], ["_TableGrafter", "_AskingGrafter"]),
-        ([*many, [other, other]], ["_TableGrafter", "_AskingGrafter"]),
+        ([*many, other], asking),
+        ([*many, [other, other]], asking),
         ([{"a": x, "b": other} for x in many], []),
     ):
         write([1], 4)  # which takes the one that it has itself
+        monkeypatch.setattr(last, "many", ())
         taken.clear()
+        if is_builtin:
+            kinds = ["_TableGrafter"]
         assert write(obj, 4) == stock(obj, 4)
         assert [kind for kind in taken if kind != "Grafter"] == kinds
+
+
+def test_it_begins_with_the_kind_for_many(taken: list[str]) -> None:
+    """Where the last dump of the kind had many instances, C is asked about their types from the beginning."""
+    for make in (
+        lambda n: [objects.Data(i) for i in range(n)],
+        lambda n: tuple({"a": objects.Data(i)} for i in range(n)),
+        lambda n: {"a": [objects.Data(i) for i in range(n)], "b": n},
+    ):
+        for write in (_by_pickler, _by_pickler_to_a_file, fastpickle.dumps):
+            fastpickle.dumps([1], 4)  # which takes the one that it has itself
+            last.many = ()
+            for n, kinds in (
+                (60, ["_TableGrafter"]),
+                (50, ["_TableGrafter"]),
+                (60, ["_TableGrafter"]),
+                (1, ["_TableGrafter"]),
+                (1, []),
+            ):
+                obj = make(n)
+                taken.clear()
+                assert write(obj, 4) == stock(obj, 4)
+                assert [kind for kind in taken if kind != "Grafter"] == kinds
+            fastpickle.dumps(make(60), 4)
+            taken.clear()
+            fastpickle.dumps([1], 4)
+            fastpickle.dumps({"a": 1}, 4)
+            fastpickle.dumps(make(60), 3)
+            assert "_TableGrafter" not in taken
+            taken.clear()
+            fastpickle.dumps(make(60), 4)
+            assert taken == ["_TableGrafter"]
+
+
+_BuiltinFunction = type(len)
+
+
+def _own_entry(t: type) -> Callable[[list[Any], pytest.MonkeyPatch], Any]:
+    def make(seen: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+        def save(pickler: Any, obj: Any) -> None:
+            seen.append(obj)
+            pickler.save_type(obj) if t is type else pickler.save_global(obj)
+
+        return lambda base: type("P", (base,), {"dispatch": {**base.dispatch, t: save}})
+
+    return make
+
+
+def _own_save_global(seen: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    def make(base: Any) -> Any:
+        def save_global(self: Any, obj: Any, name: Any = None) -> None:
+            seen.append(obj)
+            base.save_global(self, obj, name)
+
+        return type("P", (base,), {"save_global": save_global, "dispatch": {**base.dispatch}})
+
+    return make
+
+
+def _in_table(is_own: bool, t: type) -> Callable[[list[Any], pytest.MonkeyPatch], Any]:
+    def make(seen: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+        def reduce(obj: Any) -> Any:
+            seen.append(obj)
+            return obj.__qualname__
+
+        if is_own:
+            return lambda base: type("P", (base,), {"dispatch_table": {**copyreg.dispatch_table, t: reduce}})
+        monkeypatch.setitem(copyreg.dispatch_table, t, reduce)
+        return lambda base: base
+
+    return make
+
+
+def _getattr_of_builtins(seen: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    def find(name: str) -> Any:
+        seen.append(name)
+        raise AttributeError(name)
+
+    monkeypatch.setattr("builtins.__getattr__", find, raising=False)
+    return lambda base: base
+
+
+def _import(seen: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    import_ = __import__
+
+    def find(name: str, *args: Any, **how: Any) -> Any:
+        seen.append(name)
+        return import_(name, *args, **how)
+
+    monkeypatch.setattr("builtins.__import__", find)
+    return lambda base: base
+
+
+_BUILTINS_HOOKS: dict[str, Callable[[list[Any], pytest.MonkeyPatch], Any]] = {
+    "entry of functions": _own_entry(types.FunctionType),
+    "entry of types": _own_entry(type),
+    "entry of builtin functions": _own_entry(_BuiltinFunction),
+    "save_global": _own_save_global,
+    "dispatch_table, builtin functions": _in_table(True, _BuiltinFunction),
+    "copyreg, builtin functions": _in_table(False, _BuiltinFunction),
+    "copyreg, ABCMeta": _in_table(False, abc.ABCMeta),
+    "__getattr__": _getattr_of_builtins,
+    "__import__": _import,
+}
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("hook", _BUILTINS_HOOKS)
+def test_builtins_behind_many(hook: str, is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are saved unasked by C only if nobody can tell."""
+
+    def of_builtins() -> None:
+        pass
+
+    of_builtins.__module__, of_builtins.__qualname__ = "builtins", "of_builtins"
+    if is_there:
+        monkeypatch.setattr("builtins.of_builtins", of_builtins, raising=False)
+        abstract = abc.ABCMeta("Abstract", (), {"__module__": "builtins", "__qualname__": "Abstract"})
+        monkeypatch.setattr("builtins.Abstract", abstract, raising=False)
+        others = [len, int, abstract, type(None), of_builtins]
+    else:
+        others = [int, of_builtins]
+    many = [objects.Plain(a=i) for i in range(60)]
+    seen: list[Any] = []
+    with monkeypatch.context() as patched:
+        subclass = _BUILTINS_HOOKS[hook](seen, patched)
+        for obj in ([*many, *others], [*others[::-1], *many], [Custom(), [*many, *others, *many]]):
+            for protocol in (2, 4):
+                outcomes = []
+                for base in (_Stock, fastpickle.Pickler, fastpickle.Pickler):
+                    seen.clear()
+                    file = io.BytesIO()
+                    pickler = subclass(base)(file, protocol)
+                    try:
+                        pickler.dump(obj)
+                        outcome = file.getvalue()
+                    except (pickle.PicklingError, AttributeError):
+                        outcome = b""
+                    outcomes.append((outcome, [*seen]))
+                assert outcomes[1] == outcomes[0]
+                assert outcomes[2] == outcomes[0]
+                assert bool(outcomes[0][0]) is is_there
 
 
 class _Seeker:
