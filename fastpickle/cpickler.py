@@ -29,6 +29,7 @@ from ._stdlib import CPickler
 from .hooks import Plan
 from .instances import LOOKED_INTO
 from .known import METACLASS_IDS, Refused, find_hiding, finds_builtins, is_by_name, reduce_of, usual_import
+from .last import last
 
 __all__ = [
     "KINDS",
@@ -171,11 +172,15 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 if id(obj) not in known and (obj.__module__ != "builtins" or not finds_builtins(self.pickler)):
                     self.asked = -sys.maxsize  # a `_TableGrafter` would give up at it
                 return NotImplemented
+            if plan.proto >= 2:
+                last.gave_up_for = id(obj) if key in METACLASS_IDS else key  # so it would for instances of the class
         elif id(type(t)) in METACLASS_IDS:
             hiding = find_hiding(self.pickler, self.plan, t)
             if hiding is not None:
                 known[key] = known[t] = hiding  # the second one keeps the type alive
                 return self.reducer_override(obj)
+            if self.plan.proto >= 2:
+                last.gave_up_for = key
         raise Refused
 
 

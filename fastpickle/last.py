@@ -1,6 +1,6 @@
 """What is remembered of the last dump that C was asked about: the next one is often like it.
 
-    C gave up at a class with a reduce of its own --> it is not asked about a small dump that has one of them
+    C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class
     C met many instances -------------------------> it begins with the C pickler that is for these, if it is like that
 
 What is remembered is a guess, never a reason for other bytes: wrong, it costs some microseconds.
@@ -19,7 +19,7 @@ class _Last:
     """The memory.
 
     Attributes:
-        gave_up_for: the id of the class with a reduce of its own that made C give up; 0 if it did not.
+        gave_up_for: the id of the class at an instance of which C gave up; 0 if it did not.
         many: the ids of the type of what was dumped and of the type of its first item, if C met many instances in it.
     """
 

@@ -78,7 +78,7 @@ class Quick:
             return pickled
         file = io.BytesIO()
         pickler = self._cls(file, protocol, **arguments)
-        if pickled is not None:
+        if pickled is not None and (self._is_for_c is None or graft.may_be_plain(obj, t)):  # as below
             vars(pickler)["_fastpickle_is_refused"] = True
         pickler.dump(obj)
         return file.getvalue()
@@ -119,7 +119,7 @@ class Quick:
             except Exception:  # it is closed, or there is a memoryview of it
                 return False
             return True
-        if pickled is not None:
+        if pickled is not None and graft.may_be_plain(obj, type(obj)):  # else C is not asked again (`Pickler.save`)
             vars(pickler)["_fastpickle_is_refused"] = True
         return False
 
@@ -168,43 +168,47 @@ class Quick:
         if last.many and protocol >= 4 and last.had_many(obj, t):
             return graft.dumps(pickler, plan, obj) or b""
         # What follows is graft.dumps() without the calls that take longer than a small dump.
+        pickled: bytes | None
         idle = self._idle[protocol]
         try:
             grafter = idle.pop()
         except IndexError:
             grafter = take_own(self._stand_ins[protocol], plan, idle)  # it is kept, and so is its pickler
+        pieces = grafter.pieces
         try:
             grafter.dump(obj)
         except BeginAgain:
-            return graft.dumps(pickler, plan, obj) or b""
+            pickled = graft.dumps(pickler, plan, obj)
         except Exception:
-            return b""
-        pieces = grafter.pieces
-        pickled: bytes | None = pieces[0]
-        if (
-            len(pieces) > 1
-            or len(pieces[0]) >= BATCHSIZE  # enough for two batches
-            or not protocol
-            or (lengths is not None and not rule.is_free(lengths, obj, pieces[0], protocol))
-        ):
+            if grafter.__sizeof__() > LARGE_TABLE:
+                return b""
             pickled = None
-            if made_ours(pickler, plan, grafter, obj):
-                pickled = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            size = grafter.__sizeof__()
-            if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
-                grafter.times += 1
-                grafter.is_large = (
-                    size < _LARGEST_TABLE
-                    and pickled is not None
-                    and size <= _PER_BYTE * len(pickled)  # else it is from one before
-                    and grafter.times % _TIMES > 0
-                )
-                if not grafter.is_large:
-                    grafter.memo = {}
-            grafter.has_names = False
-        elif grafter.is_large:
-            grafter.is_large = False
-            grafter.memo = {}
+        else:
+            pickled = pieces[0]
+            if (
+                len(pieces) > 1
+                or len(pieces[0]) >= BATCHSIZE  # enough for two batches
+                or not protocol
+                or (lengths is not None and not rule.is_free(lengths, obj, pieces[0], protocol))
+            ):
+                pickled = None
+                if made_ours(pickler, plan, grafter, obj):
+                    pickled = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                size = grafter.__sizeof__()
+                if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
+                    grafter.times += 1
+                    grafter.is_large = (
+                        size < _LARGEST_TABLE
+                        and pickled is not None
+                        and size <= _PER_BYTE * len(pickled)  # else it is from one before
+                        and grafter.times % _TIMES > 0
+                    )
+                    if not grafter.is_large:
+                        grafter.memo = {}
+                grafter.has_names = False
+            elif grafter.is_large:
+                grafter.is_large = False
+                grafter.memo = {}
         pieces.clear()
         if grafter.asked:
             grafter.asked = 0

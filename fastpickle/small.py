@@ -94,7 +94,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         save = type(pickler).save
         if save is not hooks.own_save and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
             return False  # to look at the pickler makes its attributes slower
-        if may_graft and last.gave_up_for and last.is_like(obj, t):
+        if may_graft and save is hooks.own_save and last.gave_up_for and last.is_like(obj, t):
             may_graft = False  # C would give up, as it did before
         if may_graft and not _are_few(obj, t):
             return False

@@ -412,7 +412,7 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What made C give up is looked for in the next small dumps, until C has written one."""
     asked: list[Any] = []
     written_by = graft.written_by
-    monkeypatch.setattr(graft, "written_by", lambda *args: (asked.append(args), written_by(*args))[1])
+    monkeypatch.setattr(graft, "written_by", lambda *args, **how: (asked.append(args), written_by(*args, **how))[1])
     by_c = quick.Quick._by_c
     monkeypatch.setattr(quick.Quick, "_by_c", lambda *args: (result := by_c(*args), asked.append(result))[0])
 

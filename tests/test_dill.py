@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import collections
 import contextlib
+import dataclasses
+import datetime
+import decimal
 import gc
 import io
 import logging
 import os
 import pickle
+import random
 import re
 import subprocess
 import sys
@@ -28,8 +33,9 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
-from fastpickle import graft, small
+from fastpickle import graft, quick, small
 from fastpickle._stdlib import CPickler
+from fastpickle.last import last
 
 dill = pytest.importorskip("dill", reason="dill is not installed")
 backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
@@ -701,12 +707,84 @@ class TestNames:
         monkeypatch.setattr(graft, "_long", 2000)
         monkeypatch.setattr(graft, "_FIRST_CHUNK", 1000)
         monkeypatch.setattr(graft, "_CHUNK", 30_000)
-        for last in (_OF_MODULE, {_NAME: "sys", "a": 2}, {"a": _NAME}, Custom()):
-            obj = [before, *map(str, range(9000)), last, *map(str, range(1500)), [_OF_MODULE], Custom()]
+        for x in (_OF_MODULE, {_NAME: "sys", "a": 2}, {"a": _NAME}, Custom()):
+            obj = [before, *map(str, range(9000)), x, *map(str, range(1500)), [_OF_MODULE], Custom()]
             for protocol in (1, 3, 4, 5):
                 expected = dill.dumps(obj, protocol)
                 with fastpickle.patched():
                     assert dill.dumps(obj, protocol) == expected
+
+
+#: A few objects in a container; whether C can write them from protocol 3 on.
+SMALL: dict[str, tuple[Callable[[], Any], bool]] = {
+    "a row": (lambda: {"id": 1, "at": datetime.datetime(2024, 1, 2), "n": decimal.Decimal("1.5")}, True),
+    "instances": (lambda: [objects.Plain(a=1), objects.Data(2), {"b": objects.Frozen(3)}], True),
+    "classes": (lambda: (objects.Plain, collections.OrderedDict), True),
+    "functions": (lambda: {"f": dataclasses.asdict, "len": len}, True),
+    "plain": (lambda: {"a": 1, "b": ["c", 2.5]}, True),
+    "a closure": (lambda: [make_closure(2)], False),
+    "a closure behind a list": (lambda: ([1, 2], make_closure(1)), False),
+    "a class by value": (lambda: {"class": make_class()}, False),
+    "an instance of it": (lambda: [1, make_class()()], False),
+    "a namedtuple": (lambda: [collections.namedtuple("Two", "a b")(1, 2)], False),
+    "a module": (lambda: {"module": sys}, False),
+    "a reduce of its own": (lambda: [objects.Reduced(1), 1], False),
+    "a range": (lambda: [range(3), complex(1, 2)], False),
+    "a key": (lambda: [objects.Plain(a=1), {_NAME: "sys"}], False),
+}
+
+
+@pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
+class TestSmall:
+    """Whatever is in a small container, C is asked first, unless it has just given up at the like of it."""
+
+    @pytest.fixture
+    def asked(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+        """Return whether C has written it, for each dump about which it was asked."""
+        monkeypatch.setattr(last, "gave_up_for", 0)
+        answers: list[bool] = []
+        by_c = quick.Quick._by_c
+        monkeypatch.setattr(quick.Quick, "_by_c", lambda *args: (x := by_c(*args), answers.append(bool(x)))[0])
+        return answers
+
+    @pytest.mark.parametrize("name", SMALL)
+    def test_dumps(self, name: str, asked: list[bool]) -> None:
+        """Twice, since it is remembered what C gave up at."""
+        make, is_for_c = SMALL[name]
+        obj = make()
+        for protocol in range(6):
+            expected = outcome(dill.dumps, obj, protocol)  # up to 0.4.1 dill fails at closures on 3.15
+            for _ in range(2):
+                assert outcome(backend.dumps, obj, protocol) == expected
+                with fastpickle.patched():
+                    asked.clear()
+                    assert outcome(dill.dumps, obj, protocol) == expected
+                    if protocol >= 3:
+                        assert asked in ([is_for_c], [] if not is_for_c else None)
+
+    def test_not_asked_again(self, asked: list[bool]) -> None:
+        """Nor where the pickler's attributes would have to be looked at; until C has written something else."""
+        closure, row = SMALL["a closure"][0](), SMALL["a row"][0]()
+        with fastpickle.patched():
+            for obj in (closure, closure, closure, row, row, closure, [1, *closure]):
+                outcome(dill.dumps, obj)
+        assert asked == [False, True, True, False]
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_in_any_order(self, seed: int) -> None:
+        """What is remembered of one dump changes no byte of the next."""
+        rng = random.Random(seed)
+        objs = [make() for make, _ in SMALL.values()]
+        for obj in objs:
+            outcome(dill.dumps, obj, 2)  # after that there are __slotnames__ in a class
+        expected = [[outcome(dill.dumps, obj, protocol) for protocol in range(6)] for obj in objs]
+        with fastpickle.patched():
+            for _ in range(400):
+                i, protocol = rng.randrange(len(objs)), rng.randrange(6)
+                for _ in range(rng.randrange(1, 4)):
+                    assert outcome(dill.dumps, objs[i], protocol) == expected[i][protocol]
+                    if rng.random() < 0.5:
+                        assert outcome(backend.dumps, objs[i], protocol) == expected[i][protocol]
 
 
 #: The same of a few objects; whether they are written at once.

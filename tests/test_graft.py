@@ -976,6 +976,34 @@ def test_many_are_begun_again_once(taken: list[str]) -> None:
     assert taken == ["_TableGrafter"]  # the other kind it has itself
 
 
+def test_one_that_gave_up_is_used_again(taken: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What dumps() has itself is as good as new, and keeps nothing, after it gave up or began again."""
+    large = [{str(i): i} for i in range(900)]
+    for protocol in ALL:
+        fastpickle.dumps([1], protocol)
+        for obj in (
+            ["text", Custom()],
+            ["text", *map(str, range(9)), {"a": [bytes(70), Custom()]}],
+            [objects.Data(1), {"a": (Custom(), "b")}],
+            [(1, objects.Data(i)) for i in range(40)],
+            ["a", {"b": 2}, ("c",) * 3, objects.Data("d")],
+        ):
+            monkeypatch.setattr(last, "gave_up_for", 0)
+            monkeypatch.setattr(last, "many", ())
+            taken.clear()
+            assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
+            own = fastpickle._quick._idle[protocol][-1]
+            assert "Grafter" not in taken
+            assert not own.memo.copy()
+            assert not own.pieces
+            assert not own.known
+        taken.clear()
+        obj = [large, Custom()]
+        monkeypatch.setattr(last, "gave_up_for", 0)
+        assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
+        assert all(own.__sizeof__() < 20_000 for own in fastpickle._quick._idle[protocol])
+
+
 @pytest.mark.parametrize("other", [function, collections.abc.Sized, objects.Plain, len, int], ids=lambda x: x.__name__)
 @pytest.mark.parametrize("write", [_by_pickler, fastpickle.dumps])
 def test_functions_and_classes_are_asked_about(

@@ -27,9 +27,10 @@ from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from .. import graft, hashing, hooks
+from .. import hashing, hooks
 from .._stdlib import CPickler, StockPickler, stock_methods
 from ..doubts import doubt, holds, outside
+from ..last import last
 from ..pickler import Pickler as _Base
 from ..quick import Quick
 from ..rules import GraftRule
@@ -230,6 +231,8 @@ def dumps(
 
 def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, whose pickler nobody else has: it is made, used and dropped by one line there."""
+    if last.gave_up_for and last.is_like(obj, type(obj)):
+        return False
     try:
         frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
     except ValueError:  # or nobody: it was called by C
@@ -242,12 +245,12 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
         and frame.f_code is _CODE_OF_FUNCTION
         and frame.f_globals is _globals
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
-        and (  # graft.may_be_plain(), without the call
-            len(obj) >= graft.FEWEST
-            or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if type(obj) is dict else obj)))
-        )
         and _quick_installed.write(pickler, obj)
     )
+
+
+def _is_container(obj: Any, t: type) -> bool:
+    return id(t) in hooks.CONTAINER_IDS
 
 
 _globals = vars(_dill)
@@ -276,12 +279,12 @@ if _is_known:
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
 _is_quick = _is_known and CPickler is not None and _are_dills(Pickler.dump, Pickler.__init__)
-_quick = Quick(Pickler, graft.may_be_plain) if _is_quick else None
+_quick = Quick(Pickler, _is_container) if _is_quick else None
 _CODE_OF_METHOD: Any = None
 _CODE_OF_FUNCTION: Any = None
 _quick_installed: Any = None
 if _is_quick and _are_dills(_dill.dump):
     _CODE_OF_METHOD = _DillPickler.dump.__code__
     _CODE_OF_FUNCTION = _dill.dump.__code__
-    _quick_installed = Quick(_DillPickler, graft.may_be_plain)  # which keeps the method, so that its id stays its own
+    _quick_installed = Quick(_DillPickler, _is_container)  # which keeps the method, so that its id stays its own
     hooks.writers[id(_DillPickler.dump)] = _write_at_once
