@@ -1,9 +1,10 @@
 """The C pickler, held to what is known to be as Python would write it: it gives up at anything else.
 
-    KINDS: take(pickler) --> a C pickler --> is_written(obj): its `pieces`, one for each frame and each large bytes
-           |  asks about each instance, function and class
-           +-- there are many instances --> take_table: asks about each type
-               +-- there are functions, too, or classes for their own sake --> take_asking: as the first, to the end
+    take(pickler) --> a C pickler --> is_written(obj): its `pieces`, one for each frame and each large bytes
+      |  asks about each instance, function and class
+      +-- there are many instances ----> take_table: asks about each type
+      +-- and functions among them, or   |
+          classes for their own sake --> take_asking: asks about each again, and reduces instances
     Splice(...)   --> what it is given to write items or an object behind a prefix
 
 It asks about all that is no exact builtin, and `known` tells whether no code of others runs if it saves that.
@@ -32,7 +33,6 @@ from .known import METACLASS_IDS, Refused, find_hiding, finds_builtins, is_by_na
 from .last import last
 
 __all__ = [
-    "KINDS",
     "LARGE",
     "LARGE_TABLE",
     "MUCH",
@@ -115,7 +115,10 @@ def _prefix() -> None:
 
 def _begin_prefix(splice: Splice) -> tuple[Any, ...]:
     """Return what a splice reduces to; nothing of the prefix is memoized."""
-    splice.grafter.fast = True
+    grafter = splice.grafter
+    grafter.fast = True
+    if grafter.table is not None:
+        grafter.table.expected = __name__  # of `_prefix`
     return splice.reduce
 
 
@@ -133,7 +136,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         pickler, plan: what it stands for.
         known: the types that it may reduce, by id, since the hash of a type may be anybody's; see `known.find_hiding`.
         asked: how many instances it has asked about.
-        many: from how many on it begins again.
+        has_other: whether it has saved a function, or a class for its own sake, but for builtins.
         held, pieces: what it writes to.
         is_spliced: whether there is a prefix; from protocol 4 on the first two pieces are its own.
         has_names: whether one of the rule's names may be in its memo; None if that is not known (`differences`).
@@ -142,8 +145,8 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
 
     asked = 0
     has_names: bool | None = None
+    has_other = False
     is_spliced = False
-    many = _MANY
     table: Any = None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -153,9 +156,9 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         known = self.known
         if key in known:
             self.asked += 1
-            if self.asked > self.many and self.plan.proto >= 4:
+            if self.asked > _MANY and self.plan.proto >= 4:
                 if self.held.written < MUCH:
-                    raise BeginAgain
+                    raise BeginAgain(take_asking if self.has_other else take_table)
                 self.asked = -sys.maxsize  # it is only going to be more
             hiding = known[key]
             if (not hiding or (type(state := obj.__dict__) is dict and hiding.isdisjoint(state))) and (
@@ -164,13 +167,13 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 return NotImplemented
         elif t is Splice:
             return _begin_prefix(obj)
-        elif obj is _prefix:
+        elif obj is _prefix and self.fast:
             return NotImplemented
         elif t is FunctionType or t is BuiltinFunctionType or key in METACLASS_IDS:
             plan = self.plan
             if id(obj) not in plan.graft_rule.unwanted[plan.proto] and is_by_name(self.pickler, obj, t):
                 if id(obj) not in known and (obj.__module__ != "builtins" or not finds_builtins(self.pickler)):
-                    self.asked = -sys.maxsize  # a `_TableGrafter` would give up at it
+                    self.has_other = True
                 return NotImplemented
             if plan.proto >= 2:
                 last.gave_up_for = id(obj) if key in METACLASS_IDS else key  # so it would for instances of the class
@@ -185,22 +188,40 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
 
 
 class BeginAgain(Exception):
-    """Another kind of C pickler is to begin again: the next one of `KINDS`."""
+    """Another kind of C pickler is to begin again: the argument gives one."""
 
 
 class _AskingGrafter(Grafter):
-    """A `Grafter` for many instances, and for functions and classes for their own sake, which it is asked about."""
+    """A `Grafter` for many instances, and for functions and classes among them, which it is asked about, too.
 
-    many = sys.maxsize
+    Attributes:
+        reducers: what reduces instances, by the ids of their types.
+    """
+
+    reducers: dict[int, Callable[[Any], Any]]
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return what `obj` is reduced to, let C do it, or give up."""
+        t = type(obj)
+        reduce = self.reducers.get(id(t))
+        if reduce is not None:
+            return reduce(obj)
+        answer = super().reducer_override(obj)
+        self.asked = 0
+        if id(t) in self.known:
+            self.reducers[id(t)] = reduce_of(t, self.known[id(t)], self.plan.proto)
+        return answer
 
 
 class _TableGrafter(CPickler or object):  # type: ignore[misc]  # there may be none
     """A `Grafter` for many instances: C asks once about each type, but not about functions and classes.
 
     It saves them by their names, and for that imports their modules as the code does that it was called by: with the
-    `__import__` of that code's globals.  That is `_Table.seek`, which gives up unless it is the class of an instance:
-    what is looked up next in the module may run code (PEP 562), which is to run just once.
+    `__import__` of that code's globals.  That is `_Table.seek`, which gives up unless it is the class of an instance,
+    or a builtin: what is looked up next in the module may run code (PEP 562), which is to run just once.
     """
+
+    has_other = False
 
 
 def _dump_importing(by: Callable[..., Any]) -> Any:
@@ -229,7 +250,7 @@ class _Table(dict[type, Any]):
 
     Attributes:
         expected: the module of the class that C saves next, unless that is in the memo.
-        has_other: whether C was about to save another class, or a function.
+        has_other: whether C was about to save another class, or a function, that is no builtin.
     """
 
     def __init__(self, pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]]) -> None:
@@ -242,10 +263,10 @@ class _Table(dict[type, Any]):
 
     def seek(self, module: Any, *args: Any) -> Any:
         """Import the module of a class or function that C is about to save, if it is known which one that is."""
-        if type(module) is str and module == __name__:
-            return None  # of `_prefix`
         if type(module) is str and module == self.expected:
             self.expected = None
+            if module == __name__:
+                return None  # nobody's __import__ is asked for that
         elif type(module) is not str or module != "builtins" or not finds_builtins(self.pickler):
             self.has_other = True
             raise Refused
@@ -253,11 +274,12 @@ class _Table(dict[type, Any]):
 
     def __missing__(self, t: type) -> Any:
         if id(t) in METACLASS_IDS or t is BuiltinFunctionType:
-            raise KeyError(t)  # C saves classes by name then, and asks functions, as Python does
-        if id(type(t)) in METACLASS_IDS and is_by_name(self.pickler, t, type(t)):
+            raise KeyError(t)  # C saves classes by name then, and asks functions; at a method it gives up
+        is_known = id(t) in self.memo  # by whatever name
+        if id(type(t)) in METACLASS_IDS and (is_known or is_by_name(self.pickler, t, type(t))):
             hiding = find_hiding(self.pickler, self.plan, t)
             if hiding is not None:
-                if id(t) not in self.memo:
+                if not is_known:
                     self.expected = t.__module__
                 self[t] = reduce = reduce_of(t, hiding, self.plan.proto)
                 return reduce
@@ -284,7 +306,7 @@ def take(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict
         grafter.idle = idle
     else:
         grafter.has_names = None
-        grafter.is_spliced = False
+        grafter.has_other = grafter.is_spliced = False
         grafter.held.clear()
         grafter.asked = 0
     grafter.pickler = pickler
@@ -354,12 +376,9 @@ def take_asking(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], know
     """Return an `_AskingGrafter`, as `take` does."""
     grafter = _make(_AskingGrafter, plan.proto, bool(pickler.fix_imports))
     grafter.idle = None
+    grafter.reducers = {}
     use(grafter, pickler, plan, memo, known)
     return grafter
-
-
-#: What gives C picklers, from the one to begin with to the one that never begins again.
-KINDS: Final = (take, take_table, take_asking)
 
 
 def give_back(grafter: Any) -> None:
@@ -394,7 +413,7 @@ def is_written(grafter: Any, obj: Any) -> bool:
     """Let C write `obj`; False if it gave up, for whatever reason: Python will find the same, or manage.
 
     Raises:
-        BeginAgain: another kind of C pickler would be faster, or may not give up.
+        BeginAgain: another kind of C pickler would be faster, or need not give up.
     """
     memo = grafter.memo_before
     try:
@@ -424,7 +443,7 @@ def dump(grafter: Any, obj: Any) -> None:
         grafter.dump_seeking(grafter, obj)
     except Exception:
         if grafter.table.has_other:  # C says that the import failed
-            raise BeginAgain from None
+            raise BeginAgain(take_asking) from None
         raise
 
 
@@ -435,27 +454,26 @@ def written_by(
     known: dict[Any, Any],
     obj: Any,
     args: tuple[Any, ...] | None = None,
-    kinds: tuple[Callable[..., Any], ...] = KINDS,
+    kind: Callable[..., Any] = take,
     room: int = ROOM,
 ) -> Any:
-    """Let a C pickler of one of some kinds write `obj`, and return it; None if it gave up.
+    """Let a C pickler write `obj`, and return it; None if it gave up.
 
     Args:
         pickler, plan, memo, known: as for `take`.
         obj: the object.
         args: what is in the prefix; None if there is none.
-        kinds: the last ones of `KINDS`.
+        kind: what gives the C pickler that begins.
         room: how many bytes are held.
     """
-    for kind in kinds:
+    while True:
         grafter = kind(pickler, plan, memo, known)
         grafter.held.room = room
         try:
             what = obj if args is None else Splice(grafter, args, state=obj)
             return grafter if is_written(grafter, what) else None
-        except BeginAgain:
-            continue
-    raise AssertionError("not reached")
+        except BeginAgain as again:
+            (kind,) = again.args
 
 
 def _is_usual(memo: dict[int, tuple[int, Any]]) -> bool:

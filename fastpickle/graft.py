@@ -16,9 +16,9 @@ Not for: deciding whether a pickler may graft (`hooks.plan`), nor for how the by
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
+from collections.abc import Callable
 from io import BytesIO
 from itertools import islice
 from operator import attrgetter, length_hint
@@ -29,7 +29,6 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file, memoized
 from .cpickler import (
-    KINDS,
     ROOM,
     SMALL_TABLE,
     BeginAgain,
@@ -37,6 +36,9 @@ from .cpickler import (
     dump,
     give_back,
     is_written,
+    take,
+    take_asking,
+    take_table,
     use,
     written_by,
 )
@@ -119,7 +121,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         return None
     if has_refused(pickler, plan, obj, t):
         return False
-    grafter = _write_root(pickler, plan, obj, KINDS[plan.proto >= 4 and last.had_many(obj, t) :])
+    grafter = _write_root(pickler, plan, obj, last.kind_for(obj, t, plan.proto) or take)
     if grafter is None:
         return False
     pieces = grafter.pieces
@@ -174,7 +176,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
         return False
     grafter = None
     if not ((last.gave_up_for and last.is_like(obj, t)) or has_refused(pickler, plan, obj, t)):
-        grafter = _write_root(pickler, plan, obj, KINDS[plan.proto >= 4 and last.had_many(obj, t) :])
+        grafter = _write_root(pickler, plan, obj, last.kind_for(obj, t, plan.proto) or take)
     if grafter is None:
         pickler.__dict__["_fastpickle_is_refused"] = True
         return False
@@ -185,13 +187,14 @@ def at_once(pickler: Any, obj: Any) -> bool:
     return True
 
 
-def _write_root(pickler: Any, plan: Plan, obj: Any, kinds: tuple[Any, ...], room: int = ROOM) -> Any:
+def _write_root(pickler: Any, plan: Plan, obj: Any, kind: Callable[..., Any], room: int = ROOM) -> Any:
     """Let C write all that is dumped, and return the C pickler; None if it gave up, or it cannot be made ours."""
-    grafter = written_by(pickler, plan, pickler.memo, {}, obj, kinds=kinds, room=room)
+    grafter = written_by(pickler, plan, pickler.memo, {}, obj, kind=kind, room=room)
     is_ours = grafter is not None and made_ours(pickler, plan, grafter, obj)
-    is_for_many = is_ours and grafter.table is not None
-    if is_for_many or kinds is not KINDS:
-        last.remember_many(obj, is_for_many and grafter.held.written > _BYTES_OF_MANY)
+    if is_ours and grafter.idle is None and grafter.held.written > _BYTES_OF_MANY:  # it is for many
+        last.remember_kind(obj, take_asking if grafter.has_other else take_table)
+    elif kind is not take:
+        last.kind = None
     return grafter if is_ours else None
 
 
@@ -204,15 +207,16 @@ def _take_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, whe
         keep_memo(pickler, memo, grafter, where)
 
 
-def dumps(pickler: Any, plan: Plan, obj: Any) -> bytes | None:
+def dumps(pickler: Any, plan: Plan, obj: Any, kind: Callable[..., Any]) -> bytes | None:
     """Return what a pickler would write of `obj`, which has many instances, if C can write all of it.
 
     Args:
         pickler: in whose place C writes; it has memoized nothing, and its file gets nothing.
         plan: its plan, which allows grafts now.
         obj: what is dumped.
+        kind: what gives the C pickler that begins (`cpickler`).
     """
-    grafter = _write_root(pickler, plan, obj, KINDS[1:], room=sys.maxsize)
+    grafter = _write_root(pickler, plan, obj, kind, room=sys.maxsize)
     if grafter is None:
         return None
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
@@ -271,8 +275,7 @@ class _Chunks:
         self.is_list = type(obj) is list
         self.done = start
         self.is_slower = False
-        self.kinds = iter(KINDS)
-        self.kind = next(self.kinds)
+        self.kind: Callable[..., Any] = take
         self.grafter = self.kind(pickler, plan, pickler.memo, dump.known)
         self.source = self._items(start)
 
@@ -318,8 +321,8 @@ class _Chunks:
         while succeeded is None:
             try:
                 succeeded = is_written(self.grafter, self._splice(args, n))
-            except BeginAgain:
-                self._begin_again()
+            except BeginAgain as again:
+                self._begin_again(*again.args)
         if not succeeded:
             return max(0, len(self.obj) - self.done - length_hint(self.source) - 2)  # C asks for one or two ahead
         if not made_ours(self.pickler, self.plan, self.grafter, self.obj, n):
@@ -342,13 +345,14 @@ class _Chunks:
             next(islice(source, start, start), None)
         return source
 
-    def _begin_again(self) -> None:
-        """Take another C pickler, of the first one of the other kinds that writes what is written."""
-        for kind in self.kinds:
-            self.kind = kind
-            with contextlib.suppress(BeginAgain):
-                self._rewind()
-                return
+    def _begin_again(self, kind: Callable[..., Any]) -> None:
+        """Take another C pickler, of a kind that can write what is written; which the one that asks always can."""
+        self.kind = kind
+        try:
+            self._rewind()
+        except Exception:
+            self.kind = take_asking
+            self._rewind()
 
     def _rewind(self) -> None:
         """Take another C pickler, and let it memoize what is written."""

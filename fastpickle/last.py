@@ -1,15 +1,16 @@
 """What is remembered of the last dump that C was asked about: the next one is often like it.
 
     C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class
-    C met many instances -------------------------> it begins with the C pickler that is for these, if it is like that
+    C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
-What is remembered is a guess, never a reason for other bytes: wrong, it costs some microseconds.
+What is remembered is a guess, never a reason for other bytes: wrong, C has begun in vain.
 
 Not for: what is known within one dump (`doubts`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 __all__ = ["last"]
@@ -20,37 +21,42 @@ class _Last:
 
     Attributes:
         gave_up_for: the id of the class at an instance of which C gave up; 0 if it did not.
-        many: the ids of the type of what was dumped and of the type of its first item, if C met many instances in it.
+        kind: what gives C picklers for what C met many instances in (`cpickler`); None if it did not.
+        like: the ids of the type of that and of the type of its first item.
     """
 
-    __slots__ = ("gave_up_for", "many")
+    __slots__ = ("gave_up_for", "kind", "like")
 
     def __init__(self) -> None:
         self.gave_up_for = 0
-        self.many: tuple[int, ...] = ()
+        self.kind: Callable[..., Any] | None = None
+        self.like: tuple[int, ...] = ()
 
-    def had_many(self, obj: Any, t: type) -> bool:
-        """Tell whether there may be many instances in what is dumped, since there were in what was like it."""
-        return bool(self.many) and self.many == _kind(obj, t)
+    def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
+        """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
+        kind = self.kind
+        return kind if kind is not None and proto >= 4 and self.like == _likeness(obj, t) else None
 
-    def remember_many(self, obj: Any, is_so: bool) -> None:
-        """Remember whether there were many instances in what was dumped."""
-        self.many = _kind(obj, type(obj)) if is_so else ()
+    def remember_kind(self, obj: Any, kind: Callable[..., Any]) -> None:
+        """Remember what kind was right for what was dumped."""
+        self.like = _likeness(obj, type(obj))
+        self.kind = kind
 
     def is_like(self, obj: Any, t: type) -> bool:
         """Tell whether a small container has an instance of that class, so that C would give up again."""
         key = self.gave_up_for
         if t is dict:
-            return len(obj) <= _FEW and key in map(id, map(type, obj.values()))
+            return len(obj) <= _FEW and key in map(id, map(type, [*obj.values()]))
         return (t is list or t is tuple) and len(obj) <= _FEW and key in map(id, map(type, obj))
 
 
-def _kind(obj: Any, t: type) -> tuple[int, ...]:
-    if t is list or t is tuple:
-        return (id(t), id(type(obj[0]))) if obj else ()
-    if t is dict:
-        for value in obj.values():
-            return id(t), id(type(value))
+def _likeness(obj: Any, t: type) -> tuple[int, ...]:
+    if t is list or t is tuple or t is dict:
+        try:
+            for x in obj.values() if t is dict else obj:
+                return id(t), id(type(x))
+        except RuntimeError:  # another thread has changed it
+            pass
     return (id(t),)
 
 

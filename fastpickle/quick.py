@@ -165,8 +165,8 @@ class Quick:
             if last.is_like(obj, t):
                 return b""
             last.gave_up_for = 0  # until it does so again
-        if last.many and protocol >= 4 and last.had_many(obj, t):
-            return graft.dumps(pickler, plan, obj) or b""
+        if last.kind is not None and (kind := last.kind_for(obj, t, protocol)) is not None:
+            return graft.dumps(pickler, plan, obj, kind) or b""
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         pickled: bytes | None
         idle = self._idle[protocol]
@@ -177,8 +177,8 @@ class Quick:
         pieces = grafter.pieces
         try:
             grafter.dump(obj)
-        except BeginAgain:
-            pickled = graft.dumps(pickler, plan, obj)
+        except BeginAgain as again:
+            pickled = graft.dumps(pickler, plan, obj, *again.args)
         except Exception:
             if grafter.__sizeof__() > LARGE_TABLE:
                 return b""
@@ -212,6 +212,7 @@ class Quick:
         pieces.clear()
         if grafter.asked:
             grafter.asked = 0
+            grafter.has_other = False
             grafter.known.clear()
         grafter.clear_memo()
         idle.append(grafter)

@@ -60,6 +60,7 @@ def find_doubtful(piece: Any, start: int = 0, end: int = sys.maxsize) -> list[in
     found: list[int] = []
     if type(piece) is bytes:
         # Texts have few bytes like MARK: to go from one to the next is ten times as fast, until they are too many.
+        begin = start
         sparse = start - 5 * _SPARSE
         while sparse < start:
             place = piece.find(MARK, start, end)
@@ -69,13 +70,21 @@ def find_doubtful(piece: Any, start: int = 0, end: int = sys.maxsize) -> list[in
                 found.append(place)
             start = place + 1
             sparse += _SPARSE
+        if start - begin < _DENSE:
+            places = [place for end_of in _ENDS if (place := piece.find(end_of, start - 1, end)) >= 0]
+            if not places:
+                return found[:most]
+            start = min(places)
     found += [match.start() for match in islice(_doubtful.finditer(piece, start, end), most)]
     return found[:most]
 
 
 #: So many bytes are searched by a regular expression as soon as one byte is found without.
 _SPARSE: Final = 320
+#: Where five are met in so few bytes, three texts are sought sooner than each MARK is looked at.
+_DENSE: Final = 100
 _CLOSES_BATCH: Final = APPENDS + SETITEMS + ADDITEMS
+_ENDS: Final = (APPENDS + MARK, SETITEMS + MARK, ADDITEMS + MARK)
 
 
 def has_text(piece: Any, text: bytes, start: int = 0) -> bool:

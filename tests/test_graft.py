@@ -989,7 +989,7 @@ def test_one_that_gave_up_is_used_again(taken: list[str], monkeypatch: pytest.Mo
             ["a", {"b": 2}, ("c",) * 3, objects.Data("d")],
         ):
             monkeypatch.setattr(last, "gave_up_for", 0)
-            monkeypatch.setattr(last, "many", ())
+            monkeypatch.setattr(last, "kind", None)
             taken.clear()
             assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
             own = fastpickle._quick._idle[protocol][-1]
@@ -1014,13 +1014,13 @@ def test_functions_and_classes_are_asked_about(
     asking = ["_TableGrafter", "_AskingGrafter"]
     is_builtin = other.__module__ == "builtins"  # whatever is found there, it runs nobody's code
     for obj, kinds in (
-        ([other, *many], []),
+        ([other, *many], asking[1:]),
         ([*many, other], asking),
         ([*many, [other, other]], asking),
-        ([{"a": x, "b": other} for x in many], []),
+        ([{"a": x, "b": other} for x in many], asking[1:]),
     ):
         write([1], 4)  # which takes the one that it has itself
-        monkeypatch.setattr(last, "many", ())
+        monkeypatch.setattr(last, "kind", None)
         taken.clear()
         if is_builtin:
             kinds = ["_TableGrafter"]
@@ -1037,7 +1037,7 @@ def test_it_begins_with_the_kind_for_many(taken: list[str]) -> None:
     ):
         for write in (_by_pickler, _by_pickler_to_a_file, fastpickle.dumps):
             fastpickle.dumps([1], 4)  # which takes the one that it has itself
-            last.many = ()
+            last.kind = None
             for n, kinds in (
                 (60, ["_TableGrafter"]),
                 (50, ["_TableGrafter"]),
@@ -1058,6 +1058,117 @@ def test_it_begins_with_the_kind_for_many(taken: list[str]) -> None:
             taken.clear()
             fastpickle.dumps(make(60), 4)
             assert taken == ["_TableGrafter"]
+
+
+def test_it_begins_with_the_kind_that_asks(taken: list[str]) -> None:
+    """Where there were functions among many instances, C asks about each object again; until there is none."""
+    many = [objects.Data(i) for i in range(60)]
+    last.kind = None
+    for obj, kinds in (
+        ([*many, function], ["_TableGrafter", "_AskingGrafter"]),
+        ([*many, function], ["_AskingGrafter"]),
+        ([*many, collections.abc.Sized], ["_AskingGrafter"]),
+        (many, ["_AskingGrafter"]),
+        (many, ["_TableGrafter"]),
+        ([*many[:30], function, *many], ["_TableGrafter", "_AskingGrafter"]),
+        ([1, function, *many], ["_AskingGrafter"]),
+    ):
+        fastpickle.dumps([1], 4)
+        taken.clear()
+        assert fastpickle.dumps(obj, 4) == stock(obj, 4)
+        assert taken == kinds
+
+
+@pytest.mark.parametrize("n", [1_000, 1_500, 5_000, 9_990])
+def test_class_by_another_name(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C begins again behind items that it has written; the class of an instance among them is in the memo by then."""
+    module = types.ModuleType("renamed")
+    monkeypatch.setitem(sys.modules, "renamed", module)
+    kind = type("Kind", (), {"__module__": "renamed", "__qualname__": "Kind"})
+    for protocol in (2, 4, 5):
+        dumps = []
+        for cls in (_Stock, fastpickle.Pickler):
+            module.Kind = kind  # type: ignore[attr-defined]
+            file = io.BytesIO()
+            pickler = cls(file, protocol)
+            pickler.dump(kind())
+            module.Kind = None  # type: ignore[attr-defined]  # nobody asks again for what is in the memo
+            pickler.dump([Custom(), [0, kind(), *range(n), *(kind() for _ in range(1500))]])
+            dumps.append(file.getvalue())
+        assert dumps[0] == dumps[1]
+
+
+def test_class_by_value_among_many() -> None:
+    """A class that an entry saves in its own way is in the memo when C begins again."""
+    kind = type("Kind", (), {"__module__": "nowhere"})
+
+    def make(base: Any) -> Any:
+        def save_type(pickler: Any, obj: type) -> None:
+            if obj is kind:
+                pickler.save_reduce(type, ("Kind", (), {}), obj=obj)
+            else:
+                pickler.save_type(obj)
+
+        return type("P", (base,), {"dispatch": {**base.dispatch, type: save_type}})
+
+    for n in (100, 1_000, 1_500, 9_990):
+        obj = [kind(), [0, kind(), *range(n), *(kind() for _ in range(1500))]]
+        for protocol in (2, 4, 5):
+            dumps = []
+            for base in (_Stock, fastpickle.Pickler):
+                file = io.BytesIO()
+                make(base)(file, protocol).dump(obj)
+                dumps.append(file.getvalue())
+            assert dumps[0] == dumps[1]
+
+
+@pytest.mark.parametrize("x", [cpickler.Held, cpickler.take, cpickler._prefix])
+def test_our_own_names(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the module of the prefix's function is asked about as all else."""
+    many = [objects.Plain(a=i) for i in range(60)]
+    seen: list[Any] = []
+
+    def subclass(base: Any) -> Any:
+        def save(pickler: Any, obj: Any) -> None:
+            seen.append(obj)
+            pickler.save_global(obj)
+
+        return type("P", (base,), {"dispatch": {**base.dispatch, type: save, types.FunctionType: save}})
+
+    for obj in ([x, *many], [*many, x], [Custom(), [*range(60), x]], [Custom(), [*many, x, *many]]):
+        outcomes = []
+        for base in (_Stock, fastpickle.Pickler, fastpickle.Pickler):
+            seen.clear()
+            file = io.BytesIO()
+            subclass(base)(file, 4).dump(obj)
+            outcomes.append((file.getvalue(), [*seen]))
+        assert outcomes[0] == outcomes[1] == outcomes[2]
+        fastpickle.dumps(many)
+        for _ in range(2):
+            assert fastpickle.dumps(obj) == stock(obj, pickle.DEFAULT_PROTOCOL)
+
+
+def test_list_that_another_thread_empties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of dumps is asked for its likeness in one step."""
+
+    class Emptied(list[Any]):
+        def __bool__(self) -> bool:
+            raise AssertionError("it may be empty when this is known")
+
+        def __getitem__(self, key: Any) -> Any:
+            raise AssertionError("or then")
+
+    likeness = sys.modules["fastpickle.last"]._likeness  # type: ignore[attr-defined]
+    assert likeness(Emptied([1]), list) == (id(list), id(int))
+    assert likeness(Emptied(), list) == (id(list),)
+
+    class Grown(dict[Any, Any]):
+        def values(self) -> Any:
+            values = iter(super().values())
+            self["more"] = 1
+            return values
+
+    assert likeness(Grown(a=1), dict) == (id(dict),)
 
 
 _BuiltinFunction = type(len)

@@ -22,6 +22,7 @@ import codecs
 import io
 import logging
 import sys
+from enum import EnumMeta
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -150,10 +151,17 @@ _HARMLESS = frozenset(
 )  # fmt: skip
 
 
+#: Classes to which dill gives other names than their own.
+_NAMED_OTHERWISE = (
+    EnumMeta, type(None), type(NotImplemented), type(...), getattr(_dill, "ExceptHookArgsType", EnumMeta),
+)  # fmt: skip
+
+
 def _is_saved_by_name(pickler: Any, t: type) -> bool:
     """Tell whether dill saves a class by its name, and not by what is in it."""
     return (
         t not in _dill._typemap
+        and t not in _NAMED_OTHERWISE
         and not (t.__bases__ == (tuple,) and hasattr(t, "_fields"))  # a namedtuple
         and _dill._locate_function(t, pickler)
     )
