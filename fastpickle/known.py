@@ -1,10 +1,11 @@
 """What C may do in a pickler's place without asking Python: save classes by name, and reduce instances of some types.
 
-    is_by_name(pickler, class, ...) --> whether its name leads to it
+    is_by_name(pickler, class, ...) --> whether its name leads to it, and stock would save it so; functions alike
+    finds_builtins(pickler) ----------> whether that holds of whatever C finds in the module `builtins`
     find_hiding(pickler, plan, type) -> the names in an instance's `__dict__` that would hide its class's, or None
     reducer(pickler, plan, type) -----> its reduce, which raises `Refused` where there is such a name, or None
 
-Nobody's code runs to find that out, and the answers hold until somebody's code runs.
+To find that out runs nobody's code, and the answers hold until somebody's code runs.
 
 Not for: which types have a reduce that runs nobody's code, whatever the pickler (`instances`).
 """

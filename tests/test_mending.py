@@ -318,7 +318,10 @@ def test_columns(last: Any, mended: list[bool]) -> None:
 
 
 #: Of what pickles are made in which a text or a MARK is sought: rare bytes, frequent ones, and those of ends.
-ALPHABETS = (bytes(range(256)), b"(eu\x90K\x01\x94", b"(e", b"_name", b"}\x94abc_", b"(abcdefghijklmnopqrstuvwxyz\x90")
+ALPHABETS = (
+    bytes(range(256)), b"(eu\x90K\x01\x94", b"(e", b"_name", b"}\x94abc_", b"(abcdefghijklmnopqrstuvwxyz\x90",
+    b"(((((((K\x01\x94]", b"(((((" + b"K\x01\x94]abcdef" * 20 + b"e", b"(((((" + bytes(range(32, 39)) * 20 + b"u\x90",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("alphabet", ALPHABETS)
