@@ -4,7 +4,7 @@
       |  asks about each instance, function and class
       +-- there are many instances ----> take_table: asks about each type
       +-- and functions among them, or   |
-          classes for their own sake --> take_asking: asks about each again, and reduces instances
+          classes for their own sake --> take_asking: asks about each again, and reduces what it knows
     Splice(...)   --> what it is given to write items or an object behind a prefix
 
 It asks about all that is no exact builtin, and `known` tells whether no code of others runs if it saves that.
@@ -175,8 +175,8 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 if id(obj) not in known and (obj.__module__ != "builtins" or not finds_builtins(self.pickler)):
                     self.has_other = True
                 return NotImplemented
-            if plan.proto >= 2:
-                last.gave_up_for = id(obj) if key in METACLASS_IDS else key  # so it would for instances of the class
+            if plan.proto >= 2 and key in METACLASS_IDS:
+                last.gave_up_for = id(obj)  # so it would for an instance
         elif id(type(t)) in METACLASS_IDS:
             hiding = find_hiding(self.pickler, self.plan, t)
             if hiding is not None:
@@ -207,7 +207,7 @@ class _AskingGrafter(Grafter):
         if reduce is not None:
             return reduce(obj)
         answer = super().reducer_override(obj)
-        self.asked = 0
+        self.asked = 0  # it never begins again
         if id(t) in self.known:
             self.reducers[id(t)] = reduce_of(t, self.known[id(t)], self.plan.proto)
         return answer

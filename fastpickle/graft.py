@@ -350,7 +350,7 @@ class _Chunks:
         self.kind = kind
         try:
             self._rewind()
-        except Exception:
+        except Exception:  # a function comes first, or what was written is another thing by now
             self.kind = take_asking
             self._rewind()
 

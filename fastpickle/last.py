@@ -1,6 +1,7 @@
 """What is remembered of the last dump that C was asked about: the next one is often like it.
 
-    C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class
+    C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class at
+                                                    the top; a library's, not about the like of what it gave up
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
 What is remembered is a guess, never a reason for other bytes: wrong, C has begun in vain.
@@ -21,16 +22,20 @@ class _Last:
 
     Attributes:
         gave_up_for: the id of the class at an instance of which C gave up; 0 if it did not.
+        refused: the length and likeness of the last dump of a library that C gave up; () if there is none.
+        patience: how many more like that are not offered to C; then one is.
         kind: what gives C picklers for what C met many instances in (`cpickler`); None if it did not.
-        like: the ids of the type of that and of the type of its first item.
+        like: the likeness of that: the ids of its type and of the type of its first item.
     """
 
-    __slots__ = ("gave_up_for", "kind", "like")
+    __slots__ = ("gave_up_for", "kind", "like", "patience", "refused")
 
     def __init__(self) -> None:
         self.gave_up_for = 0
         self.kind: Callable[..., Any] | None = None
         self.like: tuple[int, ...] = ()
+        self.refused: tuple[int, ...] = ()
+        self.patience = 0
 
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
@@ -41,6 +46,21 @@ class _Last:
         """Remember what kind was right for what was dumped."""
         self.like = _likeness(obj, type(obj))
         self.kind = kind
+
+    def remember_refused(self, obj: Any, t: type) -> None:
+        """Remember that C gave up a container."""
+        self.refused = len(obj), *_likeness(obj, t)
+        self.patience = _PATIENCE
+
+    def was_refused(self, obj: Any, t: type) -> bool:
+        """Tell whether a container is like the one that C gave up."""
+        refused = self.refused
+        if not refused or len(obj) != refused[0] or refused[1:] != _likeness(obj, t):
+            return False
+        self.patience -= 1
+        if self.patience < 0:
+            self.refused = ()
+        return self.patience >= 0
 
     def is_like(self, obj: Any, t: type) -> bool:
         """Tell whether a small container has an instance of that class, so that C would give up again."""
@@ -61,5 +81,7 @@ def _likeness(obj: Any, t: type) -> tuple[int, ...]:
 
 
 last: Final = _Last()
+#: C gives up in up to half the time that a small dump takes without it.
+_PATIENCE: Final = 15
 #: So few items are looked at in less time than C takes to give up.
 _FEW: Final = 24

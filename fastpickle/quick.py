@@ -1,10 +1,10 @@
 """dumps() without a pickler, where the C pickler can write all: to make one takes longer than a small dump.
 
     Quick(Pickler).dumps(obj) --(nothing of the class was changed)--> C --(as in `graft`)--> its bytes
-                                                                        +-- not plain, or a hook --> None
+                                                                        +-- it gives up -----> a pickler is made
     Quick(Pickler).write(pickler, obj)   the same where a library makes a pickler, for one dump, that nobody else has
 
-Not for: anything that has an instance with hooks of its own.
+Not for: picklers with hooks of their own.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Quick:
             return pickled
         file = io.BytesIO()
         pickler = self._cls(file, protocol, **arguments)
-        if pickled is not None and (self._is_for_c is None or graft.may_be_plain(obj, t)):  # as below
-            vars(pickler)["_fastpickle_is_refused"] = True
+        if pickled is not None:
+            self._remember(pickler, obj, t)
         pickler.dump(obj)
         return file.getvalue()
 
@@ -119,9 +119,16 @@ class Quick:
             except Exception:  # it is closed, or there is a memoryview of it
                 return False
             return True
-        if pickled is not None and graft.may_be_plain(obj, type(obj)):  # else C is not asked again (`Pickler.save`)
-            vars(pickler)["_fastpickle_is_refused"] = True
+        if pickled is not None:
+            self._remember(pickler, obj, type(obj))
         return False
+
+    def _remember(self, pickler: Any, obj: Any, t: type) -> None:
+        """Remember that C gave up."""
+        if self._is_for_c is None or graft.may_be_plain(obj, t):
+            vars(pickler)["_fastpickle_is_refused"] = True
+        else:  # C is not asked again about this one (`Pickler.save`), nor about the like of it
+            last.remember_refused(obj, t)
 
     def _by_c(self, obj: Any, protocol: int, pickler: Any = None) -> bytes | None:
         """Return what C writes for a pickler, or for one that would be made.
@@ -175,13 +182,13 @@ class Quick:
         except IndexError:
             grafter = take_own(self._stand_ins[protocol], plan, idle)  # it is kept, and so is its pickler
         pieces = grafter.pieces
+        is_kept = True
         try:
             grafter.dump(obj)
         except BeginAgain as again:
             pickled = graft.dumps(pickler, plan, obj, *again.args)
         except Exception:
-            if grafter.__sizeof__() > LARGE_TABLE:
-                return b""
+            is_kept = grafter.__sizeof__() <= LARGE_TABLE  # with what it has not handed over
             pickled = None
         else:
             pickled = pieces[0]
@@ -210,10 +217,11 @@ class Quick:
                 grafter.is_large = False
                 grafter.memo = {}
         pieces.clear()
-        if grafter.asked:
+        if grafter.known or grafter.has_other:
             grafter.asked = 0
             grafter.has_other = False
             grafter.known.clear()
         grafter.clear_memo()
-        idle.append(grafter)
+        if is_kept:
+            idle.append(grafter)
         return pickled or b""

@@ -773,6 +773,7 @@ class TestSmall:
     def asked(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         """Return whether C has written it, for each dump about which it was asked."""
         monkeypatch.setattr(last, "gave_up_for", 0)
+        monkeypatch.setattr(last, "refused", ())
         answers: list[bool] = []
         by_c = quick.Quick._by_c
         monkeypatch.setattr(quick.Quick, "_by_c", lambda *args: (x := by_c(*args), answers.append(bool(x)))[0])
@@ -785,6 +786,7 @@ class TestSmall:
         obj = make()
         for protocol in range(6):
             expected = outcome(dill.dumps, obj, protocol)  # up to 0.4.1 dill fails at closures on 3.15
+            last.refused = ()  # at protocols below 3 C gives up at others
             for _ in range(2):
                 assert outcome(backend.dumps, obj, protocol) == expected
                 with fastpickle.patched():
@@ -800,6 +802,28 @@ class TestSmall:
             for obj in (closure, closure, closure, row, row, closure, [1, *closure]):
                 outcome(dill.dumps, obj)
         assert asked == [False, True, True, False]
+
+    def test_what_is_refused_below(self, asked: list[bool]) -> None:
+        """C finds it in vain, so the like of it is offered from time to time only, unless it is plain at the top."""
+        obj: Any = {"a": 1, "at": datetime.date(2024, 1, 2), "below": {"f": [make_closure(1)]}}
+        row = SMALL["a row"][0]()
+        expected = outcome(dill.dumps, obj)
+        with fastpickle.patched():
+            for _ in range(40):
+                assert outcome(dill.dumps, obj) == expected
+            assert asked == [False] * 3
+            asked.clear()
+            for _ in range(20):
+                dill.dumps(row)  # it is like that
+                dill.dumps({**row, "more": 1})
+            assert asked.count(True) >= 20
+            dill.dumps(row)
+            assert asked[-1]
+            asked.clear()
+            for _ in range(3):
+                outcome(dill.dumps, [1, [make_closure(1)]])
+                dill.dumps([1, [2]])
+            assert asked == [False, True] * 3
 
     @pytest.mark.parametrize("seed", range(3))
     def test_in_any_order(self, seed: int) -> None:

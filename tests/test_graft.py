@@ -1064,9 +1064,13 @@ def test_it_begins_with_the_kind_that_asks(taken: list[str]) -> None:
     """Where there were functions among many instances, C asks about each object again; until there is none."""
     many = [objects.Data(i) for i in range(60)]
     last.kind = None
+    fastpickle.dumps([function], 4)
     for obj, kinds in (
+        (many, ["_TableGrafter"]),
         ([*many, function], ["_TableGrafter", "_AskingGrafter"]),
         ([*many, function], ["_AskingGrafter"]),
+        ([function, many], ["_AskingGrafter"]),
+        ([*many, function], ["_TableGrafter", "_AskingGrafter"]),
         ([*many, collections.abc.Sized], ["_AskingGrafter"]),
         (many, ["_AskingGrafter"]),
         (many, ["_TableGrafter"]),

@@ -31,6 +31,7 @@ from typing import Any
 from .. import hashing, hooks
 from .._stdlib import CPickler, StockPickler, stock_methods
 from ..doubts import doubt, holds, outside
+from ..graft import may_be_plain
 from ..last import last
 from ..pickler import Pickler as _Base
 from ..quick import Quick
@@ -239,7 +240,7 @@ def dumps(
 
 def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, whose pickler nobody else has: it is made, used and dropped by one line there."""
-    if last.gave_up_for and last.is_like(obj, type(obj)):
+    if not _is_for_c(obj, type(obj)):
         return False
     try:
         frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
@@ -257,8 +258,13 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
     )
 
 
-def _is_container(obj: Any, t: type) -> bool:
-    return id(t) in hooks.CONTAINER_IDS
+def _is_for_c(obj: Any, t: type) -> bool:
+    """Tell whether C may be asked about what is dumped, and is not likely to give up."""
+    return (
+        id(t) in hooks.CONTAINER_IDS
+        and not (last.gave_up_for and last.is_like(obj, t))
+        and not (last.refused and not may_be_plain(obj, t) and last.was_refused(obj, t))
+    )
 
 
 _globals = vars(_dill)
@@ -287,12 +293,12 @@ if _is_known:
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
 _is_quick = _is_known and CPickler is not None and _are_dills(Pickler.dump, Pickler.__init__)
-_quick = Quick(Pickler, _is_container) if _is_quick else None
+_quick = Quick(Pickler, _is_for_c) if _is_quick else None
 _CODE_OF_METHOD: Any = None
 _CODE_OF_FUNCTION: Any = None
 _quick_installed: Any = None
 if _is_quick and _are_dills(_dill.dump):
     _CODE_OF_METHOD = _DillPickler.dump.__code__
     _CODE_OF_FUNCTION = _dill.dump.__code__
-    _quick_installed = Quick(_DillPickler, _is_container)  # which keeps the method, so that its id stays its own
+    _quick_installed = Quick(_DillPickler, _is_for_c)  # which keeps the method, so that its id stays its own
     hooks.writers[id(_DillPickler.dump)] = _write_at_once
