@@ -1404,6 +1404,31 @@ def test_function_is_sought_once(kind: str, place: str, is_long: bool, monkeypat
                 assert seeker.asked == sought, (protocol, write)
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "before many",
+        pytest.param(
+            "behind many", marks=pytest.mark.xfail(strict=True, reason="C seeks it before it imports anything")
+        ),
+    ],
+)
+def test_function_of_no_module(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each module is asked for it, once, as by stock."""
+    seeker = _Seeker(monkeypatch)
+    _given_by_module(seeker, is_given=False)
+    nowhere = types.FunctionType(function.__code__, {})
+    nowhere.__module__, nowhere.__qualname__ = None, "found"  # type: ignore[assignment]  # as of a function made so
+    obj = _PLACES[place](nowhere, [objects.Plain(a=i) for i in range(60)])
+    outcomes = []
+    for write in (stock, fastpickle.dumps):
+        seeker.asked.clear()
+        with pytest.raises((pickle.PicklingError, AttributeError)):
+            write(obj, 4)
+        outcomes.append(seeker.asked.count("found"))
+    assert outcomes == [1, 1]
+
+
 class _InMemory(io.BytesIO):
     """Somebody's own."""
 
