@@ -41,7 +41,7 @@ from test_install import in_child
 import fastpickle
 from fastpickle import cpickler, graft, hooks, instances, lazymemo, quick
 from fastpickle._stdlib import CPickler, awkward_batches
-from fastpickle.last import last
+from fastpickle.last import _likeness, last
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 
@@ -1092,11 +1092,11 @@ def test_class_by_another_name(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for protocol in (2, 4, 5):
         dumps = []
         for cls in (_Stock, fastpickle.Pickler):
-            module.Kind = kind  # type: ignore[attr-defined]
+            vars(module)["Kind"] = kind
             file = io.BytesIO()
             pickler = cls(file, protocol)
             pickler.dump(kind())
-            module.Kind = None  # type: ignore[attr-defined]  # nobody asks again for what is in the memo
+            vars(module)["Kind"] = None  # nobody asks again for what is in the memo
             pickler.dump([Custom(), [0, kind(), *range(n), *(kind() for _ in range(1500))]])
             dumps.append(file.getvalue())
         assert dumps[0] == dumps[1]
@@ -1152,7 +1152,7 @@ def test_our_own_names(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
             assert fastpickle.dumps(obj) == stock(obj, pickle.DEFAULT_PROTOCOL)
 
 
-def test_list_that_another_thread_empties(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_that_another_thread_empties() -> None:
     """What is remembered of dumps is asked for its likeness in one step."""
 
     class Emptied(list[Any]):
@@ -1162,9 +1162,8 @@ def test_list_that_another_thread_empties(monkeypatch: pytest.MonkeyPatch) -> No
         def __getitem__(self, key: Any) -> Any:
             raise AssertionError("or then")
 
-    likeness = sys.modules["fastpickle.last"]._likeness  # type: ignore[attr-defined]
-    assert likeness(Emptied([1]), list) == (id(list), id(int))
-    assert likeness(Emptied(), list) == (id(list),)
+    assert _likeness(Emptied([1]), list) == (id(list), id(int))
+    assert _likeness(Emptied(), list) == (id(list),)
 
     class Grown(dict[Any, Any]):
         def values(self) -> Any:
@@ -1172,7 +1171,7 @@ def test_list_that_another_thread_empties(monkeypatch: pytest.MonkeyPatch) -> No
             self["more"] = 1
             return values
 
-    assert likeness(Grown(a=1), dict) == (id(dict),)
+    assert _likeness(Grown(a=1), dict) == (id(dict),)
 
 
 _BuiltinFunction = type(len)
@@ -1330,7 +1329,7 @@ def _given_by_metaclass(seeker: _Seeker, is_given: bool = True) -> Any:
                 return found
             raise AttributeError(name)
 
-    seeker.module.Outer = Meta("Outer", (), {})  # type: ignore[attr-defined]
+    vars(seeker.module)["Outer"] = Meta("Outer", (), {})
     return found
 
 
@@ -1342,7 +1341,7 @@ def _given_by_descriptor(seeker: _Seeker) -> Any:
             seeker.asked.append("found")
             return found
 
-    seeker.module.Outer = type("Outer", (), {"found": Descriptor()})  # type: ignore[attr-defined]
+    vars(seeker.module)["Outer"] = type("Outer", (), {"found": Descriptor()})
     return found
 
 
