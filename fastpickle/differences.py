@@ -16,7 +16,7 @@ lists (`glance`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import compress
 from pickle import FRAME, PROTO
 from typing import Any, Final
@@ -27,7 +27,7 @@ from .cpickler import LARGE, ROOM
 from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, is_flat, is_soon_ours
 from .hooks import STOCK_RULE, Plan
 from .mending import Ends, Wanted, mend, mend_last, possible_ends
-from .reading import find_doubtful, has_text, is_opcode
+from .reading import ends_in, find_doubtful, has_text, is_opcode
 from .rules import texts_of
 
 __all__ = ["made_ours"]
@@ -184,7 +184,10 @@ class _Written:
     @cached_property
     def _doubtful(self) -> list[list[int]]:
         """Where the MARKs are that may begin a batch to be mended, for each piece."""
-        return [*map(find_doubtful, self.pieces)]
+        if self.of_items is not None:  # what they are appended to is not opened in the pieces
+            return [*map(find_doubtful, self.pieces)]
+        ends = cache(partial(ends_in, self.pieces, self.plan.proto))
+        return [find_doubtful(piece, ends=ends) for piece in self.pieces]
 
     def _may_have_others(self, own: Batches) -> bool:
         """Tell whether there may be an end inside, as far as the bytes tell; one by chance takes 0.3 ms."""

@@ -19,7 +19,7 @@ from .batches import batches_of, content_of, end_of
 from .cpickler import LARGE_TABLE, Grafter, Held
 from .hooks import STOCK_RULE, Plan
 from .mending import mend_last
-from .reading import find_doubtful, has_text
+from .reading import ends_in, find_doubtful, has_text
 
 __all__ = ["DICTS", "LEAST", "PER_TABLE_BYTE", "SIZE", "SOON_READ", "is_flat", "is_soon_ours"]
 
@@ -89,9 +89,10 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
         if not piece.startswith(content, mark + 1):  # another thread has changed it
             return False
     else:
-        doubtful = find_doubtful(piece)
+        # A batch is behind as many items as another one has, each of a byte at least.
+        doubtful = find_doubtful(piece, BATCHSIZE, ends=lambda: ends_in((piece,), proto))
         found.append(doubtful)
-        if len(doubtful) > batches_of(obj, proto).marks:
+        if len(doubtful) > (end is not None) and len(doubtful) > batches_of(obj, proto).marks:
             return False
         if end is None:
             return True

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice
 from struct import error, pack, unpack_from
@@ -32,7 +33,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["Reader", "Unclear", "find_doubtful", "has_text", "is_opcode", "most_doubtful"]
+__all__ = ["Reader", "Unclear", "ends_in", "find_doubtful", "has_text", "is_opcode", "most_doubtful"]
 
 
 def _short(form: str) -> bytes:
@@ -54,8 +55,16 @@ def _atoms() -> bytes:
 _doubtful: Final = re.compile(rb"\((?<=[eu\x90]\()(?!%b{1,8}[t\x91]|(?<=\x90\()[^\x90])" % _atoms(), re.DOTALL)
 
 
-def find_doubtful(piece: Any, start: int = 0, end: int = sys.maxsize) -> list[int]:
-    """Return where the MARKs in a piece are that may begin a batch to be mended, up to `most_doubtful`."""
+def find_doubtful(
+    piece: Any, start: int = 0, end: int = sys.maxsize, ends: Callable[[], Iterable[bytes]] | None = None
+) -> list[int]:
+    """Return where the MARKs in a piece are that may begin a batch to be mended, up to `most_doubtful`.
+
+    Args:
+        piece: what C wrote.
+        start, end: where MARKs are sought.
+        ends: tells which ends may be in it at all (`ends_in`), if that is asked; None if that is not known.
+    """
     most = most_doubtful(piece)
     found: list[int] = []
     if type(piece) is bytes:
@@ -71,7 +80,8 @@ def find_doubtful(piece: Any, start: int = 0, end: int = sys.maxsize) -> list[in
             start = place + 1
             sparse += _SPARSE
         if start - begin < _DENSE:
-            places = [place for end_of in _ENDS if (place := piece.find(end_of, start - 1, end)) >= 0]
+            which = _ENDS if ends is None else ends()
+            places = [place for end_of in which if (place := piece.find(end_of, start - 1, end)) >= 0]
             if not places:
                 return found[:most]
             start = min(places)
@@ -79,12 +89,36 @@ def find_doubtful(piece: Any, start: int = 0, end: int = sys.maxsize) -> list[in
     return found[:most]
 
 
+def ends_in(pieces: Iterable[Any], proto: int) -> list[bytes]:
+    """Return which closing opcodes, with a MARK behind them, may be in pieces: of what is opened in them."""
+    ends = []
+    for opens, end_of in _OPENS[proto]:
+        for piece in pieces:
+            if has_text(piece, opens):
+                ends.append(end_of)
+                break
+    return ends
+
+
 #: So many bytes are searched by a regular expression as soon as one byte is found without.
 _SPARSE: Final = 320
-#: Where five are met in so few bytes, three texts are sought sooner than each MARK is looked at.
-_DENSE: Final = 100
+#: Where five are met in so few bytes, up to three texts are sought sooner than each MARK is looked at.
+_DENSE: Final = 120
 _CLOSES_BATCH: Final = APPENDS + SETITEMS + ADDITEMS
 _ENDS: Final = (APPENDS + MARK, SETITEMS + MARK, ADDITEMS + MARK)
+#: By protocol: how what ends so is opened.
+_OPENS: Final = [
+    (),
+    *(((EMPTY_LIST, APPENDS + MARK), (EMPTY_DICT, SETITEMS + MARK)),) * 3,
+    *(
+        (
+            (EMPTY_LIST + MEMOIZE, APPENDS + MARK),
+            (EMPTY_DICT + MEMOIZE, SETITEMS + MARK),
+            (EMPTY_SET + MEMOIZE, ADDITEMS + MARK),
+        ),
+    )
+    * 2,
+]
 
 
 def has_text(piece: Any, text: bytes, start: int = 0) -> bool:

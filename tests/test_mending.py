@@ -317,6 +317,46 @@ def test_columns(last: Any, mended: list[bool]) -> None:
     check([looking, "e(K\x01e", b"e(K\x01e", looking], 1, 2, 3, 4, 5)
 
 
+#: Containers of each awkward kind, the smallest there are, and one that begins in another frame than it ends in.
+OPENED: dict[str, Callable[[], Any]] = {
+    "list": lambda: [None] * 1001,
+    "dict": lambda: dict.fromkeys(range(1000)),
+    "dict with one more": lambda: dict.fromkeys(range(1001)),
+    "set": lambda: {*range(1000)},
+    "list across frames": lambda: ["x" * 150 + str(i) for i in range(1001)],
+    "dict across frames": lambda: {"x" * 150 + str(i): [i, i] for i in range(1000)},
+    "set across frames": lambda: {"x" * 150 + str(i) for i in range(1000)},
+}
+
+
+@pytest.mark.parametrize("kind", OPENED)
+def test_opened(kind: str) -> None:
+    """Ends are sought of what is opened in the bytes only: each kind alone among many MARKs is found."""
+    opened = OPENED[kind]()
+    for rows in (
+        [[i, i, i, i] for i in range(300)],
+        [(i, i, i, i) for i in range(300)],
+        [{i: i, "i": i} for i in range(300)],
+    ):
+        check([opened], 1, 2, 3, 4, 5)  # its end is behind the first thousand bytes
+        check([rows, opened], 1, 2, 3, 4, 5)
+        check([*rows, opened], 1, 2, 3, 4, 5)
+        check([*rows, opened, *rows], 1, 2, 3, 4, 5)
+        check({"rows": rows, "opened": opened}, 1, 2, 3, 4, 5)
+        check([*rows, (opened, *rows)] * 5, 1, 2, 3, 4, 5)
+        check([*[[row] for row in rows] * 20, opened], 4)  # in chunks, most of them without it
+
+
+def test_ends_in() -> None:
+    """The ends that may be in pieces are those of what is opened in them, in whichever."""
+    for proto in range(1, 6):
+        pieces = [pickle.dumps(x, proto) for x in ([1], {1: 2}, {1, 2}, 5)]
+        lists, dicts, sets = b"e(", b"u(", b"\x90("
+        expected = [[lists], [dicts], [sets] if proto >= 4 else [lists], []]  # before, a set is reduced to a list
+        assert [reading.ends_in([piece], proto) for piece in pieces] == expected
+        assert reading.ends_in(pieces, proto) == [lists, dicts, *([sets] if proto >= 4 else [])]
+
+
 #: Of what pickles are made in which a text or a MARK is sought: rare bytes, frequent ones, and those of ends.
 ALPHABETS = (
     bytes(range(256)), b"(eu\x90K\x01\x94", b"(e", b"_name", b"}\x94abc_", b"(abcdefghijklmnopqrstuvwxyz\x90",
