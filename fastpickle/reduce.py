@@ -67,7 +67,11 @@ def save_object(
     """
     t = type(obj)
     if write is not None and plan.is_choice is not None and plan.is_choice(t):
-        pickler.save(obj)
+        doubt(pickler)  # as `outside` does, with a frame less
+        try:
+            pickler.save(obj)
+        finally:
+            doubt(pickler)
         return None
     call: Any = None
     is_own = has_default = False

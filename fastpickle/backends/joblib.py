@@ -1,16 +1,17 @@
-"""joblib's hashers on our base, and what is known of their hooks.
+"""joblib's picklers on our base, and what is known of their hooks.
 
+    NumpyPickler.save    an array's bytes go into the file behind what describes it, all else goes to stock's
     Hasher.save          methods are taken apart, all else goes to stock's
     NumpyHasher.save     arrays and dtypes are hashed by themselves, all else goes to Hasher.save
     memoize              nothing for texts, stock's for all else
     _batch_setitems      stock's, with the items sorted; TypeError: once more, sorted by the keys' digests
     dispatch[set]        a `_ConsistentSet` of the elements, sorted
 
-`Hasher` and `NumpyHasher` here are joblib's, function by function, with `fastpickle.Pickler` in the place of stock's.
-What is known of the functions is known by their source (`_source`), not by joblib's version: with others everything
-works, through every hook.
+The classes here are joblib's, function by function, with `fastpickle.Pickler` in the place of stock's.  What is known
+of the functions is known by their source (`_source`), not by joblib's version: with others everything works, through
+every hook.
 
-Not for: `joblib.hash` itself, for which there is `fastpickle.install()`.
+Not for: `joblib.dump` and `joblib.hash` themselves, for which there is `fastpickle.install()`.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from ._source import digests
 
 try:
     from joblib import hashing as _library
+    from joblib import numpy_pickle as _files
 except ImportError as exc:
     raise ImportError("fastpickle.backends.joblib needs joblib: pip install 'fastpickle[joblib]'") from exc
 
-__all__ = ["Hasher", "NumpyHasher", "hash"]
+__all__ = ["Hasher", "NumpyHasher", "NumpyPickler", "dump", "hash"]
 
 _OriginalHasher: Any = _library.Hasher
 _OriginalNumpyHasher: Any = _library.NumpyHasher
@@ -56,13 +58,18 @@ _KNOWN = (
     ("4aae6114cbe85085",),
 )
 
+_OriginalNumpyPickler: Any = _files.NumpyPickler
+#: The digest of its `save` in joblib 1.0 to 1.6.
+_KNOWN_SAVE = "dc496b33f5d0a20c"
+
 # joblib's functions say `Pickler.save(self, obj)`: here they are once more, with other globals.
 _globals: dict[str, Any] = {**vars(_library), "Pickler": _Base}
+_globals_of_files: dict[str, Any] = {**vars(_files), "Pickler": _Base}
 
 
-def _rebound(function: Any) -> Any:
+def _rebound(function: Any, into: dict[str, Any] = _globals) -> Any:
     """Return a function of joblib's with our classes for its globals."""
-    made = FunctionType(function.__code__, _globals, function.__name__, function.__defaults__, function.__closure__)
+    made = FunctionType(function.__code__, into, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__ = function.__qualname__
     made.__doc__ = function.__doc__
@@ -103,6 +110,44 @@ NumpyHasher: Any = type(
 _globals.update(Hasher=Hasher, NumpyHasher=NumpyHasher)
 _own_hash = _rebound(_library.hash)
 
+_own_save = _rebound(_OriginalNumpyPickler.save, _globals_of_files)
+NumpyPickler: Any = type(
+    "NumpyPickler",
+    (_OriginalNumpyPickler, _Base),
+    {
+        "__module__": __name__,
+        "__doc__": "joblib's NumpyPickler on `fastpickle.Pickler`: the same files.",
+        **{
+            name: _own_save if name == "save" else _rebound(f, _globals_of_files)
+            for name, f in vars(_OriginalNumpyPickler).items()
+            if type(f) is FunctionType
+        },
+    },
+)
+_globals_of_files.update(NumpyPickler=NumpyPickler)
+_own_dump = _rebound(_files.dump, _globals_of_files)
+
+
+def dump(value: Any, filename: Any, compress: Any = 0, protocol: int | None = None, **others: Any) -> list[str] | None:
+    """Write an object to a file, as `joblib.dump` does.
+
+    Args:
+        value: any object; arrays are written as they are, so that they can be mapped into memory.
+        filename: a path, or an open binary file.
+        compress: how, and how much; see `joblib.dump`.
+        protocol: of pickle; None for Python's default one.
+        others: what else the installed `joblib.dump` takes.
+
+    Returns:
+        The names of the files, which is one; None if a file was given.
+
+    Raises:
+        ValueError: there is no such compression, or no such path.
+        PicklingError, and what else `joblib.dump` raises.
+    """
+    names: list[str] | None = _own_dump(value, filename, compress, protocol, **others)
+    return names
+
 
 def hash(obj: Any, hash_name: str = "md5", coerce_mmap: bool = False) -> str:
     """Return the digest that `joblib.hash` gives.
@@ -118,6 +163,12 @@ def hash(obj: Any, hash_name: str = "md5", coerce_mmap: bool = False) -> str:
     """
     digest: str = _own_hash(obj, hash_name=hash_name, coerce_mmap=coerce_mmap)
     return digest
+
+
+def _is_array(t: type) -> bool:
+    """Tell whether `NumpyPickler.save` would do something of its own for an object of this type."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and any(t is getattr(numpy, name, None) for name in ("ndarray", "matrix", "memmap"))
 
 
 def _is_decomposed(t: type) -> bool:
@@ -166,6 +217,11 @@ def _is_known() -> bool:
     found = digests(*_originals)
     return _library.Pickler is StockPickler and all(x in known for x, known in zip(found, _KNOWN, strict=True))
 
+
+if FRAMES_ARE_BYTESIO and _files.Pickler is StockPickler and digests(_OriginalNumpyPickler.save) == [_KNOWN_SAVE]:
+    for _save in _OriginalNumpyPickler.save, _own_save:
+        hooks.known_saves[_save] = hooks.known_saves[_Base.save]
+        hooks.choosy_saves[_save] = _is_array
 
 if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothing of digests
     for _made in _as_it_is, _own.__getitem__:

@@ -1,0 +1,331 @@
+"""joblib.dump: its NumpyPickler under fastpickle.patched(), and on our base, against itself on stock.
+
+Not for: joblib's hashers (`test_hashers`), nor for real objects of numpy's and pandas' (`compat/scientific`).
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle import strategies
+from oracle.allowed import PYPY
+from oracle.compare import ALL, Implementation, PythonFile, Run
+from oracle.suite_evil import EvilSuite
+from oracle.suite_hooks import HookSuite
+from oracle.suite_values import Suite, ValueSuite
+
+import fastpickle
+from fastpickle import _stdlib, graft, hooks
+
+if PYPY:
+    pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
+joblib = pytest.importorskip("joblib", reason="joblib is not installed")
+backend: Any = pytest.importorskip("fastpickle.backends.joblib", reason="joblib is not installed")
+numpy: Any = pytest.importorskip("numpy", reason="numpy is not installed")
+_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+_NumpyPickler: Any = joblib.numpy_pickle.NumpyPickler
+
+
+def made_like_a_pickler(cls: Any) -> Any:
+    """Make a NumpyPickler that takes all arguments of stock's."""
+
+    class NumpyPickler(cls):
+        def __init__(self, file: Any, protocol: int | None = None, **arguments: Any) -> None:
+            _Stock.__init__(self, file, protocol, **arguments)
+            self.file_handle = file
+            self.buffered = False
+            self.np = numpy
+
+    NumpyPickler.__qualname__ = "NumpyPickler"
+    return NumpyPickler
+
+
+class Joblib:
+    breadth = 1
+    oracle = Implementation("NumpyPickler", made_like_a_pickler(_NumpyPickler))
+
+
+class Installed(Joblib):
+    ours = Implementation("NumpyPickler, installed", Joblib.oracle.base, fastpickle.patched)
+
+
+class Backend(Joblib):
+    ours = Implementation("backends.joblib.NumpyPickler", made_like_a_pickler(backend.NumpyPickler))
+
+
+class TestValues(Installed, ValueSuite):
+    pass
+
+
+class TestBackendValues(Backend, ValueSuite):
+    pass
+
+
+class TestHooks(Installed, HookSuite):
+    pass
+
+
+if strategies.is_thorough():  # they take minutes
+
+    class TestEvil(Installed, EvilSuite):
+        pass
+
+    class TestBackendHooks(Backend, HookSuite):
+        pass
+
+
+class Model:
+    """What joblib.dump is for: an instance with arrays among its attributes."""
+
+    def __init__(self, n: int) -> None:
+        self.weights = numpy.arange(float(n))
+        self.names = [f"feature {i}" for i in range(n)]
+        self.parameters = {"depth": n, "rate": 0.5, "kind": None}
+
+
+class Sub(numpy.ndarray):  # type: ignore[misc]  # numpy is Any
+    """No exact array: it is saved by its reduce."""
+
+
+def arrays() -> dict[str, Any]:
+    """Make arrays of each kind that NumpyPickler tells apart."""
+    table = numpy.arange(12.0).reshape(3, 4)
+    return {
+        "one": numpy.arange(5),
+        "empty": numpy.zeros(0),
+        "of no dimensions": numpy.array(1.5),
+        "in Fortran's order": numpy.asfortranarray(table),
+        "with gaps": table[:, ::2],
+        "of objects": numpy.array([{"a": 1}, "text", [1, 2]], dtype=object),
+        "of records": numpy.zeros(3, dtype=[("a", "i4"), ("b", "U5")]),
+        "a matrix": table.view(numpy.matrix),
+        "a subclass": table.view(Sub),
+        "large": numpy.arange(20_000),
+        "a number": numpy.float64(2.5),
+        "a dtype": numpy.dtype("i4"),
+    }
+
+
+def around(array: Any) -> dict[str, Any]:
+    """Make what is dumped with an array in it."""
+    plain = [{"id": i, "name": f"name {i}", "tags": [i, i + 1]} for i in range(60)]
+    long = [f"text {i}" * 20 for i in range(1500)]  # more than a frame, and than a batch
+    return {
+        "alone": array,
+        "in a list": [array, 1, "text", array],
+        "in a dict": {"plain": plain, "array": array, "more": plain},
+        "behind plain data": [*plain, array, *plain],
+        "behind a frame": [long, array, long],
+        "behind a batch": [*long, array],
+        "in rows": [{"id": i, "array": array, "tags": [i, i]} for i in range(30)],
+        "in tuples": [(i, array, f"t{i}") for i in range(100)],
+        "in an instance": Model(5),
+        "in instances": [Model(i) for i in range(30)],
+        "list of them": [array] * 50,
+    }
+
+
+class ArraySuite(Joblib, Suite):
+    """Arrays of every kind, in everything."""
+
+    @pytest.mark.parametrize("kind", arrays())
+    def test_arrays(self, kind: str) -> None:
+        """The bytes of an array come between frames; what is around it is saved as ever."""
+        for place, obj in around(arrays()[kind]).items():
+            self.check_object(obj, protocols=ALL if place == "in a list" else self.some(kind, place), case=place)
+
+    def test_memory_mapped(self, tmp_path: Path) -> None:
+        """What is mapped from a file is saved as an array."""
+        numpy.save(tmp_path / "array.npy", numpy.arange(6.0))
+        mapped = numpy.load(tmp_path / "array.npy", mmap_mode="r")
+        self.check_object([mapped, {"a": mapped}, *range(60)])
+
+    def test_file_of_ones_own(self) -> None:
+        """A file written in Python gets the same writes."""
+        for place, obj in around(numpy.arange(5)).items():
+            self.check_object(obj, file=lambda run: _Tells(), case=place)
+
+    def test_no_numpy(self) -> None:
+        """Where joblib has found no numpy, arrays are saved by their reduces."""
+
+        def steps(run: Run) -> None:
+            run.pickler.np = None
+            run.pickler.dump([numpy.arange(5), *range(60)])
+
+        self.check(steps)
+
+    @pytest.mark.parametrize("method", ["_create_array_wrapper", "save"])
+    def test_subclass(self, method: str) -> None:
+        """Overrides of the class's own methods are called as often."""
+
+        def subclass(run: Run, base: Any) -> Any:
+            def recorded(self: Any, obj: Any, *more: Any) -> Any:
+                run.record(method, obj)
+                return getattr(base, method)(self, obj, *more)
+
+            return type("Recorded", (base,), {method: recorded})
+
+        for place, obj in around(numpy.arange(5)).items():
+            self.check_object(obj, cls=subclass, case=place)
+
+    @pytest.mark.parametrize("protocol", [2, 4, 5])
+    @pytest.mark.parametrize("when", ["tell", "reduce"])
+    def test_changed_by_an_array(self, protocol: int, when: str) -> None:
+        """Code that runs while an array is written sets hooks: they are heard from there on."""
+
+        def steps(run: Run) -> None:
+            def act() -> None:
+                run.pickler.persistent_id = lambda obj: run.record("persistent_id", obj)
+
+            run.file.act = act if when == "tell" else None
+            array = numpy.arange(5) if when == "tell" else numpy.array([_Acts(act)], dtype=object)
+            run.pickler.dump([*({"a": i, "b": [i]} for i in range(60)), array, *({"a": i} for i in range(60))])
+
+        self.check(steps, file=lambda run: _Tells(), protocols=(protocol,))
+
+    def test_failure_behind_an_array(self) -> None:
+        """As much is written as on stock, with the same error."""
+        for bad in (lambda: 0, object().__init_subclass__):
+            self.check_object([*range(60), numpy.arange(5), {"a": [1, bad]}], case=repr(bad))
+            self.check_object({"array": numpy.array([[1, bad], "text"], dtype=object)}, case=repr(bad))
+
+
+class _Tells(PythonFile):
+    """A file that knows its position, and does something when it is asked for it."""
+
+    act: Callable[[], None] | None = None
+
+    def tell(self) -> int:
+        if self.act is not None:
+            self.act()
+        return sum(map(len, self.parts))
+
+
+class _Acts:
+    """Does something when it is reduced, by whichever pickler."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act = act
+
+    def __reduce__(self) -> Any:
+        self.act()
+        return _Acts, (None,)
+
+
+class TestArrays(Installed, ArraySuite):
+    pass
+
+
+class TestBackendArrays(Backend, ArraySuite):
+    pass
+
+
+def same(a: Any, b: Any) -> bool:
+    """Tell whether two lists of arrays and plain data are equal."""
+    return all(numpy.array_equal(x, y) if isinstance(x, numpy.ndarray) else x == y for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("compress", [0, 3, ("gzip", 1), ("bz2", 1), True])
+@pytest.mark.parametrize("protocol", [None, 2, 5])
+def test_files(tmp_path: Path, compress: Any, protocol: int | None) -> None:
+    """joblib.dump under install(), and the backend's, write stock's file, which can be loaded."""
+    rows = [{"id": i, "name": f"name {i}"} for i in range(3000)]
+    data = [rows, numpy.arange(1000.0), *rows, numpy.arange(10)]
+    paths = [tmp_path / name for name in ("stock", "installed", "backend")]
+    assert joblib.dump(data, paths[0], compress, protocol) == [str(paths[0])]
+    with fastpickle.patched():
+        assert joblib.dump(data, paths[1], compress=compress, protocol=protocol) == [str(paths[1])]
+    assert backend.dump(data, paths[2], compress, protocol) == [str(paths[2])]
+    written = [path.read_bytes() for path in paths]
+    if isinstance(compress, tuple) and compress[0] == "gzip":
+        written = [data[10:] for data in written]  # behind the time and the name
+    assert written[0] == written[1] == written[2]
+    assert all(same(joblib.load(path), data) for path in paths)
+    with paths[1].open("wb") as file:
+        assert backend.dump(data, file, protocol=protocol) is None
+    if not compress:
+        assert paths[1].read_bytes() == written[0]
+    with pytest.raises(ValueError, match="compress"):
+        backend.dump(data, paths[0], 11)
+
+
+def test_mapped_from_our_file(tmp_path: Path) -> None:
+    """Arrays are where joblib looks for them when it maps the file."""
+    data = {"rows": [{"id": i} for i in range(500)], "array": numpy.arange(1000.0), "text": "x" * 100_000}
+    backend.dump(data, tmp_path / "file")
+    loaded = joblib.load(tmp_path / "file", mmap_mode="r")
+    assert isinstance(loaded["array"], numpy.memmap)
+    assert numpy.array_equal(loaded["array"], data["array"])
+    assert loaded["rows"] == data["rows"]
+
+
+@pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler")
+def test_plain_data_goes_to_c(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The C pickler writes what is plain, whole or beside arrays, to memory and to a file."""
+    asked: list[Any] = []
+    for name in ("at_once", "root", "batches", "whole"):
+        function = getattr(graft, name)
+
+        def counted(*args: Any, function: Any = function) -> Any:
+            found = function(*args)
+            asked.append(found)
+            return found
+
+        monkeypatch.setattr(graft, name, counted)
+    rows = [{"id": i, "name": f"name {i}"} for i in range(3000)]
+    backend.dump(rows, io.BytesIO())
+    assert any(asked)
+    asked.clear()
+    backend.dump({"a": numpy.arange(5), "rows": rows}, io.BytesIO())
+    assert any(asked)
+    asked.clear()
+    with (tmp_path / "file").open("wb") as file:
+        backend.dump([*rows, numpy.arange(5)], file)
+    assert any(asked)
+
+
+def test_known() -> None:
+    """The overrides are known as they are in joblib; with another `save` all hooks are called."""
+
+    class Other(_NumpyPickler):
+        def save(self, obj: Any) -> None:
+            super().save(obj)
+
+    with fastpickle.patched():
+        assert hooks.plan(_NumpyPickler(io.BytesIO()))
+        assert hooks.plan(Other(io.BytesIO())) is hooks.PLAIN
+    assert hooks.plan(backend.NumpyPickler(io.BytesIO()))
+
+
+def test_at_random() -> None:
+    """Random nests of plain data, instances and arrays."""
+    rng = random.Random(20261123)
+    kinds = [*arrays().values()]
+
+    def make(depth: int) -> Any:
+        choice = rng.random()
+        if choice < 0.1:
+            return rng.choice(kinds)
+        if depth == 0 or choice < 0.4:
+            return rng.choice((1, -5, 2.5, None, True, f"text {rng.randrange(20)}", b"raw", 1 << 70))
+        if choice < 0.45:
+            return Model(rng.randrange(4))
+        items = [make(depth - 1) for _ in range(rng.choice((0, 1, 2, 3, 5, 60)) if depth < 4 else 5)]
+        kind = rng.choice((list, tuple, dict))
+        return {f"key {i}": x for i, x in enumerate(items)} if kind is dict else kind(items)
+
+    for _ in range(300 if strategies.is_thorough() else 60):
+        obj = make(5)
+        for protocol in (2, 4, 5):
+            files = io.BytesIO(), io.BytesIO(), io.BytesIO()
+            joblib.dump(obj, files[0], protocol=protocol)
+            with fastpickle.patched():
+                joblib.dump(obj, files[1], protocol=protocol)
+            backend.dump(obj, files[2], protocol=protocol)
+            assert files[0].getvalue() == files[1].getvalue() == files[2].getvalue()
