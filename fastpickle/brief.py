@@ -237,6 +237,19 @@ def _encode(atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pieces: list[b
             pieces.append(MEMOIZE)
             memo[key] = i, x
             i += 1
+        elif t is tuple:
+            n = len(x)
+            if n > _FEW:
+                raise _NotBrief
+            if n > 3:
+                pieces.append(MARK)
+            elif not n:
+                pieces.append(EMPTY_TUPLE)
+                continue
+            i = _encode(x, memo, i, pieces)
+            pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
+            memo[key] = i, x
+            i += 1
         else:
             raise _NotBrief
     return i

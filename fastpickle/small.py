@@ -116,6 +116,9 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         or (rule.lengths is not None and not rule.lengths(pickler))
     ):
         return False
+    file = file_write.__self__
+    if not (isinstance(file, BytesIO) or is_usual_file(file)):  # it sees what is written at a time
+        return False
     pieces: list[bytes] = []
     opened: list[Level] = []
     try:
@@ -139,7 +142,6 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         raise
     if last.gave_up_for and is_ours:
         state.pop("_fastpickle_is_refused", None)
-    file = file_write.__self__
     if is_ours and is_all and isinstance(file, BytesIO):
         if (
             file_write.__name__ == "write"
@@ -155,7 +157,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
                 memo.clear()
                 return False
             return True
-    elif is_ours and is_usual_file(file):  # another one sees what is written at a time
+    elif is_ours:
         try:
             pickler.write(_UNFRAMED[plan.proto])
         except BaseException:  # so far nothing would be memoized

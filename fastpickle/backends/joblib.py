@@ -168,7 +168,10 @@ def hash(obj: Any, hash_name: str = "md5", coerce_mmap: bool = False) -> str:
 def _is_array(t: type) -> bool:
     """Tell whether `NumpyPickler.save` would do something of its own for an object of this type."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and any(t is getattr(numpy, name, None) for name in ("ndarray", "matrix", "memmap"))
+    try:
+        return numpy is not None and (t is numpy.ndarray or t is numpy.matrix or t is numpy.memmap)
+    except AttributeError:  # another thread is about to import it
+        return False
 
 
 def _is_decomposed(t: type) -> bool:
