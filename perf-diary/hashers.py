@@ -1,11 +1,11 @@
-"""`joblib.hash` and datasets' `Hasher.hash`: stock against `install()`, and against the backends.
+"""`joblib.hash`, `joblib.dump` and datasets' `Hasher.hash`: stock against `install()`, and against the backends.
 
     round:  uninstall() -> every shape, by the library and by the backend
             install()   -> every shape, by the library
     table:  stock / installed, stock / backend: medians of the rounds
 
-Before a shape is timed its digests must be the same. With FASTPICKLE_PURE=1 the C pickler is off; it has no part in
-these digests, since texts are not memoized and dicts are sorted. A round switches once: CPython caches nothing any
+Before a shape is timed its digests, or bytes, must be the same. With FASTPICKLE_PURE=1 the C pickler is off; it has no
+part in the digests, since texts are not memoized and dicts are sorted. `joblib.dump` writes to memory. A round switches once: CPython caches nothing any
 more of a class that has been changed about a thousand times.
 
 Not for: what else sits on pickle._Pickler (``pure.py``, ``grafting.py``).
@@ -17,6 +17,7 @@ import argparse
 import dataclasses
 import datetime
 import importlib
+import io
 import os
 import random
 import statistics
@@ -34,10 +35,11 @@ import fastpickle
 
 SEED = 148707
 
-#: The library's function, and the backend that has the same one.
+#: The library's function, and the backend's.
 LIBRARIES = {
-    "joblib.hash": ("joblib", "hash", "fastpickle.backends.joblib"),
-    "Hasher.hash": ("datasets.fingerprint", "Hasher.hash", "fastpickle.backends.datasets"),
+    "joblib.hash": ("joblib", "hash", "fastpickle.backends.joblib", "hash"),
+    "joblib.dump": ("joblib", "dump", "fastpickle.backends.joblib", "dump"),
+    "Hasher.hash": ("datasets.fingerprint", "Hasher.hash", "fastpickle.backends.datasets", "hash"),
 }
 
 
@@ -88,14 +90,24 @@ def shapes() -> dict[str, Any]:
         numpy = importlib.import_module("numpy")
     except ImportError:
         return found
+    found["rows_with_arrays"] = [{"id": i, "name": f"name {i}", "vector": numpy.arange(8.0)} for i in range(200)]
+    found["data_beside_an_array"] = {"array": numpy.arange(1000.0), "rows": found["json_records"]}
     return {**found, "numpy_array": numpy.arange(10_000.0), "numpy_arrays": [numpy.arange(3) for _ in range(100)]}
 
 
-def _function(module: str, name: str) -> Callable[[Any], str]:
+def _function(module: str, name: str) -> Callable[[Any], Any]:
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
-    return found  # type: ignore[no-any-return]
+    if name != "dump":
+        return found  # type: ignore[no-any-return]
+
+    def to_memory(obj: object) -> bytes:
+        file = io.BytesIO()
+        found(obj, file)
+        return file.getvalue()
+
+    return to_memory
 
 
 def _seconds(function: Callable[[Any], Any], obj: Any, calls: int) -> float:
@@ -114,11 +126,11 @@ def measure(library: str, rounds: int, sample: float) -> tuple[str, list[str]]:
         sample: How many seconds a sample takes, about.
 
     Returns:
-        A table in Markdown, and the shapes whose digests differ.
+        A table in Markdown, and the shapes whose digests or bytes differ.
     """
-    module, name, backend = LIBRARIES[library]
+    module, name, backend, own_name = LIBRARIES[library]
     stock = _function(module, name)
-    ours = _function(backend, "hash")
+    ours = _function(backend, own_name)
     objects = shapes()
     calls = {}
     differ = []
@@ -151,20 +163,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; those of the process if None.
 
     Returns:
-        The exit status: 1 if a digest is not stock's.
+        The exit status: 1 if a digest, or what was written, is not stock's.
     """
     parser = argparse.ArgumentParser(
-        description="Time joblib.hash and datasets' Hasher.hash against stock: above 1 they are faster.",
-        epilog="examples:\n  %(prog)s           about 2 minutes\n  %(prog)s --quick   about 20 seconds",
+        description="Time joblib.hash, joblib.dump and datasets' Hasher.hash against stock: above 1 they are faster.",
+        epilog=(
+            "examples:\n  %(prog)s                      about 3 minutes\n  %(prog)s --quick              about 30 seconds\n"
+            "  %(prog)s --only joblib.dump   one of them"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=LIBRARIES, default=[*LIBRARIES], help="which ones")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed to FILE too")
     arguments = parser.parse_args(argv)
     rounds, sample = (5, 0.01) if arguments.quick else (11, 0.05)
     tables = []
     failed = False
-    for library, (module, _, _) in LIBRARIES.items():
+    for library in arguments.only:
+        module = LIBRARIES[library][0]
         try:
             importlib.import_module(module)
         except ImportError:
@@ -174,9 +191,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         tables.append(table)
         for shape in differ:
             failed = True
-            print(f"NOT TIMED: {library}: {shape}: another digest than stock's", file=sys.stderr)
+            print(f"NOT TIMED: {library}: {shape}: not what stock gives", file=sys.stderr)
     pure = ", FASTPICKLE_PURE=1" if os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0") else ""
-    command = f"python perf-diary/hashers.py{' --quick' if arguments.quick else ''}"
+    only = f" --only {' '.join(arguments.only)}" if len(arguments.only) < len(LIBRARIES) else ""
+    command = f"python perf-diary/hashers.py{' --quick' if arguments.quick else ''}{only}"
     where = f"{sys.implementation.name} {sys.version.split()[0]}{pure}"
     text = "\n\n".join(tables) + f"\n\n{where}; CPU time, medians of alternating rounds. `{command}`.\n"
     if arguments.markdown is not None:
