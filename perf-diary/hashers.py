@@ -5,8 +5,8 @@
     table:  stock / installed, stock / backend: medians of the rounds
 
 Before a shape is timed its digests, or bytes, must be the same. With FASTPICKLE_PURE=1 the C pickler is off; it has no
-part in the digests, since texts are not memoized and dicts are sorted. `joblib.dump` writes to memory. A round switches once: CPython caches nothing any
-more of a class that has been changed about a thousand times.
+part in the digests, since texts are not memoized and dicts are sorted. `joblib.dump` writes to memory. A round switches
+once: CPython caches nothing any more of a class that has been changed about a thousand times.
 
 Not for: what else sits on pickle._Pickler (``pure.py``, ``grafting.py``).
 """
@@ -168,7 +168,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description="Time joblib.hash, joblib.dump and datasets' Hasher.hash against stock: above 1 they are faster.",
         epilog=(
-            "examples:\n  %(prog)s                      about 3 minutes\n  %(prog)s --quick              about 30 seconds\n"
+            "examples:\n  %(prog)s                      about 3 minutes\n"
+            "  %(prog)s --quick              about 30 seconds\n"
             "  %(prog)s --only joblib.dump   one of them"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
