@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from .columns import forget
 from .doubts import Dump
-from .hooks import ATOM_IDS
+from .hooks import ATOM_IDS, Plan
 from .instances import GETATTRIBUTES
 from .opcodes import (
     BINGET,
@@ -98,11 +98,12 @@ def asks_anybody(func: Any, t: type) -> bool:
     return id(type(func)) not in HAVE_A_NAME
 
 
-def save_brief(dump: Dump, obj: Any, t: type, rv: tuple[Any, ...]) -> bool:
+def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -> bool:
     """Write what the reduce of an object gave, if it is brief.
 
     Args:
-        dump: that of a pickler whose plan in force `is_for_brief`.
+        dump: a pickler's.
+        plan: the plan in force, which `is_for_brief`.
         obj: an object; its reduce may have put it into the memo.
         t: its type.
         rv: an exact tuple of two to six.
@@ -143,11 +144,11 @@ def save_brief(dump: Dump, obj: Any, t: type, rv: tuple[Any, ...]) -> bool:
         k = memo[key][0]
         pieces = [BINGET[k] if 0 <= k <= 255 else pack_long_binget(LONG_BINGET, k)]
         if id(args) in memo:
-            _encode((args,), memo, i, pieces)  # fetches them
+            _encode(plan, (args,), memo, i, pieces)  # fetches them
         elif n:
             if n > 3:
                 pieces.append(MARK)
-            i = _encode(args, memo, i, pieces)
+            i = _encode(plan, args, memo, i, pieces)
             pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
             memo[id(args)] = i, args
             i += 1
@@ -161,7 +162,7 @@ def save_brief(dump: Dump, obj: Any, t: type, rv: tuple[Any, ...]) -> bool:
             n = len(state)
             pieces.append(MARKED_DICT if n > 1 else MEMOIZED_DICT)
             if n:
-                _encode([*chain.from_iterable(state.items())], memo, i + 1, pieces)
+                _encode(plan, [*chain.from_iterable(state.items())], memo, i + 1, pieces)
                 pieces.append(SETITEMS if n > 1 else SETITEM)
             pieces.append(BUILD)
         data = b"".join(pieces)
@@ -181,7 +182,7 @@ class _NotBrief(Exception):
     """Something is no atom, or a long one."""
 
 
-def _encode(atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pieces: list[bytes]) -> int:
+def _encode(plan: Plan, atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pieces: list[bytes]) -> int:
     """Append the opcodes of atoms to `pieces`, and what is memoized to the memo, which had `i` entries.
 
     As `small` does, but each is looked up in the memo, also numbers: somebody's code may have put them there.  To share
@@ -198,7 +199,7 @@ def _encode(atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pieces: list[b
         key = id(x)
         if key in memo:
             k = memo[key][0]
-            if k < 0:
+            if k < 0 or (plan.rewrites is not None and plan.rewrites(type(x))):
                 raise _NotBrief
             pieces.append(BINGET[k] if k <= 255 else pack_long_binget(LONG_BINGET, k))
             continue
@@ -246,7 +247,7 @@ def _encode(atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pieces: list[b
             elif not n:
                 pieces.append(EMPTY_TUPLE)
                 continue
-            i = _encode(x, memo, i, pieces)
+            i = _encode(plan, x, memo, i, pieces)
             pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
             memo[key] = i, x
             i += 1

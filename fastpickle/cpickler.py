@@ -27,7 +27,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from ._stdlib import CPickler
-from .hooks import Plan
+from .hooks import Plan, are_fetched
 from .instances import LOOKED_INTO
 from .known import METACLASS_IDS, Refused, find_hiding, finds_builtins, is_by_name, reduce_of, usual_import
 from .last import last
@@ -418,7 +418,8 @@ def is_written(grafter: Any, obj: Any) -> bool:
     memo = grafter.memo_before
     try:
         if memo:
-            if not _is_usual(memo):
+            rewrites = grafter.plan.rewrites
+            if not _is_usual(memo) or (rewrites and not are_fetched(map(itemgetter(1), memo.values()), rewrites)):
                 return False
             grafter.memo = memo
         dump(grafter, obj)

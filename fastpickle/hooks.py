@@ -48,7 +48,7 @@ Not for: saving anything, and not for knowing libraries: those tell about themse
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter, itemgetter
 from types import BuiltinMethodType, FunctionType, NoneType
 from typing import Any, Final
@@ -75,6 +75,7 @@ __all__ = [
     "Reduced",
     "Saver",
     "Write",
+    "are_fetched",
     "are_known",
     "by_save",
     "choosy_saves",
@@ -93,6 +94,7 @@ __all__ = [
     "own_save",
     "plan",
     "plan_of",
+    "rewriting_saves",
     "saved_by_name",
     "savers",
     "writers",
@@ -113,6 +115,8 @@ Saver = Callable[[Any, "Plan", Any, Write], "Reduced | None"]
 
 #: The `save` methods, of those in `known_saves`, that do something of their own for some types, and what tells which.
 choosy_saves: Final[dict[Any, Callable[[type], Any]]] = {}
+#: Those of them that write such an object again, even if it is in the memo.
+rewriting_saves: Final[set[Any]] = set()
 
 
 #: The `save` methods, of those in `known_saves`, of picklers that make digests, each with what these do otherwise.
@@ -129,6 +133,7 @@ class Plan(dict[type, "Saver | None"]):
         save: the class's `save`, for where the plan is no longer in force.
         other: saves an object of any other type.
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
+        rewrites: tells whether it is to go there even if it is in the memo; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
         small_rule: what is to be asked where a whole dump of these, if it is small, is written at once (`small`); None
@@ -143,7 +148,8 @@ class Plan(dict[type, "Saver | None"]):
 
     __slots__ = (
         "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_for_brief", "other", "proto",
-        "save", "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples", "small_rule",
+        "rewrites", "save", "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples",
+        "small_rule",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -151,6 +157,7 @@ class Plan(dict[type, "Saver | None"]):
         self.save = save
         self.other = other
         self.is_choice = choosy_saves.get(save)
+        self.rewrites = self.is_choice if save in rewriting_saves else None
         self.containers: frozenset[type] = frozenset()
         self.save_list = self.save_dict = self.save_tuple = other
         self.short_lists = self.short_dicts = self.short_tuples = self.is_for_brief = False
@@ -308,6 +315,11 @@ def plan(pickler: Any) -> Plan:
         return found
     except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
         return PLAIN
+
+
+def are_fetched(objs: Iterable[Any], rewrites: Callable[[type], Any] | None) -> bool:
+    """Tell whether all of some objects, that are in the memo, are fetched from there, by a plan's `rewrites`."""
+    return rewrites is None or not any(map(rewrites, {id(t): t for t in map(type, objs)}.values()))
 
 
 def are_known(cls: Any) -> bool:

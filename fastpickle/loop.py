@@ -168,7 +168,7 @@ def save_all(
                                 spare = -1
                                 look_at = room >> 1  # to look at all levels each time would take long
                     key = id(x)
-                    if key in memo:
+                    if key in memo and (plan.rewrites is None or not plan.rewrites(type(x))):
                         i = memo[key][0]
                         write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
                         continue
@@ -318,7 +318,7 @@ def save_all(
                         if spare < 0:
                             is_wary = True
                         break
-                elif id(x) in memo:
+                elif id(x) in memo and (plan.rewrites is None or not plan.rewrites(t)):
                     i = memo[id(x)][0]
                     write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
                     continue

@@ -147,7 +147,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         end = done + size * width
         before = len(memo)
         columns = [batch[done + i : end : width] for i in range(width)]
-        data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual, room)
+        data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual, room, plan.rewrites)
         if data is None:
             if size >= _SHORT_RUN:
                 most = size // 8

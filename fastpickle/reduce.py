@@ -127,7 +127,7 @@ def save_object(
         refuse_reduce_value(obj, reduce, rv)
     is_ours = type(rv) is tuple and bool(plan)
     if is_ours and plan.is_for_brief and not has_default and id(t) not in dump.not_brief:
-        if save_brief(dump, obj, t, rv):
+        if save_brief(dump, plan, obj, t, rv):
             return None
         if id(rv[0]) in dump.memo or id(t) in dump.memo:  # else it may be the next time
             dump.not_brief.add(id(t))

@@ -25,7 +25,7 @@ from types import NoneType
 from typing import Any, Final
 
 from ._stdlib import BATCHSIZE
-from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS
+from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, are_fetched
 from .opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES
 
 # fmt: off
@@ -58,6 +58,7 @@ def encode(
     reducer_of: Callable[[type], Any],
     is_usual: bool,
     room: int = FRAME_SIZE,
+    rewrites: Callable[[type], Any] | None = None,
 ) -> bytes | None:
     """Encode rows of objects, as a pickler with this memo would write them one by one, but for frames.
 
@@ -70,6 +71,7 @@ def encode(
         is_usual: whether it is known that nobody has put a number, None, a bool or `()` into the memo.
         room: how much goes into the frame.  Of texts, those for which there is none are taken off the ends of the
             columns; of anything else more may be returned.
+        rewrites: tells of a type whether its objects are not fetched from the memo (`hooks.Plan`); or None.
 
     Returns:
         The opcodes; None if the objects have no common shape, and then the memo is as it was.
@@ -82,7 +84,7 @@ def encode(
         # For what follows `_Rows` would take as long again, if they are few.
         t = type(objs[0])
         is_list = len(columns) == 1
-        if is_list and id(objs[0]) in memo:
+        if is_list and id(objs[0]) in memo and are_fetched(objs, rewrites):
             data = join_gets(objs, memo)
             if data is not None:
                 return data
@@ -103,7 +105,7 @@ def encode(
             if pieces is not None:
                 return b"".join(pieces)
             forget(memo, before)
-        rows = _Rows(memo, len(objs), containers, reducer_of, is_usual)
+        rows = _Rows(memo, len(objs), containers, reducer_of, is_usual, rewrites)
         for objs in columns:
             rows.look(objs, _DEEPEST)
         return None if proto < 4 and rows.memoized else rows.encode()
@@ -127,7 +129,7 @@ class _Rows:
     """What is known of some rows.
 
     Attributes:
-        memo, containers, reducer_of, is_usual: what `encode` was given.
+        memo, containers, reducer_of, is_usual, rewrites: what `encode` was given.
         n: how many rows there are.
         parts: what rows have here: a column, or its writer, the objects, and their place in `memoized` or None.
         memoized: the columns of objects that are memoized, in their order within a row; or `_Groups` of such objects.
@@ -139,16 +141,23 @@ class _Rows:
 
     __slots__ = (
         "containers", "has_gaps", "has_groups", "is_usual", "may_repeat", "memo", "memoized", "n", "parts",
-        "reducer_of", "seen",
+        "reducer_of", "rewrites", "seen",
     )  # fmt: skip
 
     def __init__(
-        self, memo: Memo, n: int, containers: Container[type], reducer_of: Callable[[type], Any], is_usual: bool
+        self,
+        memo: Memo,
+        n: int,
+        containers: Container[type],
+        reducer_of: Callable[[type], Any],
+        is_usual: bool,
+        rewrites: Callable[[type], Any] | None,
     ) -> None:
         self.memo = memo
         self.containers = containers
         self.reducer_of = reducer_of
         self.is_usual = is_usual
+        self.rewrites = rewrites
         self.n = n
         self.parts: list[Any] = []
         self.memoized: list[Any] = []
@@ -214,7 +223,7 @@ class _Rows:
         """Tell whether all objects are in the memo, as are values that say which of a few kinds a row is of."""
         memo = self.memo
         ids = {*map(id, objs)}
-        if not ids <= memo.keys():
+        if not ids <= memo.keys() or not are_fetched(objs, self.rewrites):
             return False
         gets = {key: pack_get(memo[key][0]) for key in ids}
         self.parts.append(gets.popitem()[1] if len(gets) == 1 else [*map(gets.__getitem__, map(id, objs))])
@@ -307,7 +316,7 @@ class _Rows:
         n = len(columns[0])
         if sum(sizes) != n:
             raise Refused
-        rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual)
+        rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual, self.rewrites)
         rows.seen = self.seen
         if n:
             for column in columns:

@@ -459,8 +459,8 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     encode = brief._encode
 
-    def interrupted(atoms: Any, memo: Any, *args: Any) -> Any:
-        calls.append((dict(memo), encode(atoms, memo, *args)))
+    def interrupted(plan: Any, atoms: Any, memo: Any, *args: Any) -> Any:
+        calls.append((dict(memo), encode(plan, atoms, memo, *args)))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(brief, "_encode", interrupted)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import strategies
+from oracle import objects, strategies
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run
 from oracle.suite_evil import EvilSuite
@@ -87,6 +87,13 @@ class Model:
         self.weights = numpy.arange(float(n))
         self.names = [f"feature {i}" for i in range(n)]
         self.parameters = {"depth": n, "rate": 0.5, "kind": None}
+
+
+class Holds:
+    """An instance of a plain class."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
 
 
 class Sub(numpy.ndarray):  # type: ignore[misc]  # numpy is Any
@@ -184,10 +191,45 @@ class ArraySuite(Joblib, Suite):
                 run.pickler.persistent_id = lambda obj: run.record("persistent_id", obj)
 
             run.file.act = act if when == "tell" else None
-            array = numpy.arange(5) if when == "tell" else numpy.array([_Acts(act)], dtype=object)
+            array = numpy.arange(5) if when == "tell" else numpy.array([objects.Acting(act)], dtype=object)
             run.pickler.dump([*({"a": i, "b": [i]} for i in range(60)), array, *({"a": i} for i in range(60))])
 
         self.check(steps, file=lambda run: _Tells(), protocols=(protocol,))
+
+    @pytest.mark.parametrize("place", ["atoms", "rows", "behind others", "arguments", "instances", "chunk"])
+    def test_memoized_array(self, place: str) -> None:
+        """An array that somebody has put into the memo is written again all the same, wherever it is met."""
+
+        def steps(run: Run) -> None:
+            array = numpy.arange(3)
+            shared = [1]
+            others = [shared] * 40 + [array] * 40
+            places = {
+                "atoms": [array, 1, array, *["text", array] * 20, (1, array)],
+                "rows": [[array] * 60, [{"a": array, "b": i} for i in range(60)], [[array]] * 60],
+                "behind others": [others, [[x, i] for i, x in enumerate(others)], [{"a": x} for x in others]],
+                "arguments": [objects.Reduced((objects.make, (array, i))) for i in range(10)],
+                "instances": [Holds(array) for _ in range(60)],
+                "chunk": [[f"text {i}" for i in range(3000)], [[array]] + [[i] for i in range(3000)]],
+            }
+            plain = [{"a": i} for i in range(60)]  # so that there is a plan
+            run.pickler.dump([*plain, objects.Acting(lambda: run.pickler.memoize(array)), places[place]])
+            run.pickler.dump([*plain, places[place]])
+
+        for protocol in ALL:
+            self.check(steps, protocols=(protocol,), case=place)
+
+    def test_numpy_found_between_dumps(self) -> None:
+        """What was memoized while joblib had no numpy is written as arrays in the next dump."""
+
+        def steps(run: Run) -> None:
+            array = numpy.arange(3)
+            run.pickler.np = None
+            run.pickler.dump([array] * 3)
+            run.pickler.np = numpy
+            run.pickler.dump([[array, array]] * 100 + [[str(i)] for i in range(100)])
+
+        self.check(steps)
 
     def test_failure_behind_an_array(self) -> None:
         """As much is written as on stock, with the same error."""
@@ -205,17 +247,6 @@ class _Tells(PythonFile):
         if self.act is not None:
             self.act()
         return sum(map(len, self.parts))
-
-
-class _Acts:
-    """Does something when it is reduced, by whichever pickler."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self.act = act
-
-    def __reduce__(self) -> Any:
-        self.act()
-        return _Acts, (None,)
 
 
 class TestArrays(Installed, ArraySuite):

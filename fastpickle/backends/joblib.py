@@ -225,6 +225,7 @@ if FRAMES_ARE_BYTESIO and _files.Pickler is StockPickler and digests(_OriginalNu
     for _save in _OriginalNumpyPickler.save, _own_save:
         hooks.known_saves[_save] = hooks.known_saves[_Base.save]
         hooks.choosy_saves[_save] = _is_array
+        hooks.rewriting_saves.add(_save)
 
 if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothing of digests
     for _made in _as_it_is, _own.__getitem__:
