@@ -199,7 +199,7 @@ def _encode(plan: Plan, atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pi
         key = id(x)
         if key in memo:
             k = memo[key][0]
-            if k < 0 or (plan.rewrites is not None and plan.rewrites(type(x))):
+            if k < 0 or (plan.rewrites is not None and id(type(x)) not in ATOM_IDS and plan.rewrites(type(x))):
                 raise _NotBrief
             pieces.append(BINGET[k] if k <= 255 else pack_long_binget(LONG_BINGET, k))
             continue

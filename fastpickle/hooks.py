@@ -115,8 +115,9 @@ Saver = Callable[[Any, "Plan", Any, Write], "Reduced | None"]
 
 #: The `save` methods, of those in `known_saves`, that do something of their own for some types, and what tells which.
 choosy_saves: Final[dict[Any, Callable[[type], Any]]] = {}
-#: Those of them that write such an object again, even if it is in the memo.
-rewriting_saves: Final[set[Any]] = set()
+#: Those of them that look for such an object first of all: it is written again if it is in the memo, and no frame is
+#: committed before.  Each with what tells of a pickler whether all is as it must be for `choosy_saves` to be right.
+rewriting_saves: Final[dict[Any, Callable[[Any], bool]]] = {}
 
 
 #: The `save` methods, of those in `known_saves`, of picklers that make digests, each with what these do otherwise.
@@ -133,7 +134,8 @@ class Plan(dict[type, "Saver | None"]):
         save: the class's `save`, for where the plan is no longer in force.
         other: saves an object of any other type.
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
-        rewrites: tells whether it is to go there even if it is in the memo; or None.
+        rewrites: tells whether it is to go there first of all, even if it is in the memo; or None.
+        is_met: tells of a pickler whether that is right now; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
         small_rule: what is to be asked where a whole dump of these, if it is small, is written at once (`small`); None
@@ -147,9 +149,9 @@ class Plan(dict[type, "Saver | None"]):
     """
 
     __slots__ = (
-        "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_for_brief", "other", "proto",
-        "rewrites", "save", "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists", "short_tuples",
-        "small_rule",
+        "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_for_brief", "is_met", "other",
+        "proto", "rewrites", "save", "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists",
+        "short_tuples", "small_rule",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -157,7 +159,8 @@ class Plan(dict[type, "Saver | None"]):
         self.save = save
         self.other = other
         self.is_choice = choosy_saves.get(save)
-        self.rewrites = self.is_choice if save in rewriting_saves else None
+        self.is_met = rewriting_saves.get(save)
+        self.rewrites = None if self.is_met is None else self.is_choice
         self.containers: frozenset[type] = frozenset()
         self.save_list = self.save_dict = self.save_tuple = other
         self.short_lists = self.short_dicts = self.short_tuples = self.is_for_brief = False
@@ -309,7 +312,11 @@ def plan(pickler: Any) -> Plan:
             return last[4]
         found = _plans.get((proto, save, entries))
         if found is None:
-            return plan_of(proto, save, entries)
+            found = plan_of(proto, save, entries)
+            if found.is_met is None:
+                return found
+        if found.is_met is not None:  # it is asked each time
+            return found if found.is_met(pickler) else PLAIN
         if found.hash_rule is None:  # the methods of others are known only as long as stock's are
             _last = save, methods, proto, entries, found
         return found

@@ -137,6 +137,8 @@ def save_all(
                         tell = frame.tell
                     spare = -1
                     look_at = target
+                elif frame is None:
+                    write = framer.file_write  # which may be another one, too
                 elif spare >= 0:
                     spare -= tell() - size
                 is_sure = is_sure and dump.is_usual
@@ -146,7 +148,7 @@ def save_all(
                 if is_wary:
                     if spare < 0:
                         room = target - tell()
-                        if room <= 0:
+                        if room <= 0 and (plan.rewrites is None or not plan.rewrites(type(x))):
                             if commit_frame(pickler, framer) is not plan:
                                 plan.save(pickler, x)
                                 opened.append((owner, ending, items))
@@ -168,7 +170,7 @@ def save_all(
                                 spare = -1
                                 look_at = room >> 1  # to look at all levels each time would take long
                     key = id(x)
-                    if key in memo and (plan.rewrites is None or not plan.rewrites(type(x))):
+                    if key in memo and (plan.rewrites is None or id(type(x)) in ATOM_IDS or not plan.rewrites(type(x))):
                         i = memo[key][0]
                         write(pack_long_binget(LONG_BINGET, i) if i > 255 else BINGET[i] if i >= 0 else pickler.get(i))
                         continue

@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import pickle
 import random
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ if PYPY:
 joblib = pytest.importorskip("joblib", reason="joblib is not installed")
 backend: Any = pytest.importorskip("fastpickle.backends.joblib", reason="joblib is not installed")
 numpy: Any = pytest.importorskip("numpy", reason="numpy is not installed")
+FRAME = 64 * 1024
 _Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 _NumpyPickler: Any = joblib.numpy_pickle.NumpyPickler
 
@@ -87,6 +90,17 @@ class Model:
         self.weights = numpy.arange(float(n))
         self.names = [f"feature {i}" for i in range(n)]
         self.parameters = {"depth": n, "rate": 0.5, "kind": None}
+
+
+def _wrapping(run: Run, base: Any) -> Any:
+    """Return a subclass that looks where it is when it makes a wrapper."""
+
+    def wrap(self: Any, array: Any) -> Any:
+        frame = self.framer.current_frame
+        run.record("wraps", array, frame and frame.tell(), len(self.memo))
+        return base._create_array_wrapper(self, array)
+
+    return type("Wrapping", (base,), {"_create_array_wrapper": wrap})
 
 
 class Holds:
@@ -156,7 +170,7 @@ class ArraySuite(Joblib, Suite):
     def test_file_of_ones_own(self) -> None:
         """A file written in Python gets the same writes."""
         for place, obj in around(numpy.arange(5)).items():
-            self.check_object(obj, file=lambda run: _Tells(), case=place)
+            self.check_object(obj, file=_Tells, case=place)
 
     def test_no_numpy(self) -> None:
         """Where joblib has found no numpy, arrays are saved by their reduces."""
@@ -194,7 +208,7 @@ class ArraySuite(Joblib, Suite):
             array = numpy.arange(5) if when == "tell" else numpy.array([objects.Acting(act)], dtype=object)
             run.pickler.dump([*({"a": i, "b": [i]} for i in range(60)), array, *({"a": i} for i in range(60))])
 
-        self.check(steps, file=lambda run: _Tells(), protocols=(protocol,))
+        self.check(steps, file=_Tells, protocols=(protocol,))
 
     @pytest.mark.parametrize("place", ["atoms", "rows", "behind others", "arguments", "instances", "chunk"])
     def test_memoized_array(self, place: str) -> None:
@@ -231,6 +245,64 @@ class ArraySuite(Joblib, Suite):
 
         self.check(steps)
 
+    @pytest.mark.parametrize("extra", range(-40, 12, 4))
+    def test_behind_a_full_frame(self, extra: int) -> None:
+        """The file is asked where it stands before the frame is written that is full where an array begins."""
+        texts = ["x" * 30_000, "y" * 30_000, "z" * (FRAME - 60_000 + extra)]
+        for array in (numpy.arange(3), numpy.float64(2.5)):
+            for obj in (
+                [[*texts, array], *([i] for i in range(100))],
+                [*([i] for i in range(60)), *texts, array, array],
+            ):
+                self.check_object(obj, file=_Tells)
+                self.check_object(obj, cls=_wrapping, file=_Tells)
+
+    @pytest.mark.parametrize("np", ["other types", "without matrix", "none at all", "of the class", "gone", "none"])
+    @pytest.mark.parametrize("when", ["before", "between"])
+    def test_numpy_of_ones_own(self, np: str, when: str) -> None:
+        """joblib asks its pickler for numpy each time."""
+
+        def steps(run: Run) -> None:
+            def change() -> None:
+                if np == "of the class":
+                    type(run.pickler).np = property(lambda self: run.record("np", 1) or numpy)
+                elif np == "gone":
+                    sys.modules.pop("numpy")
+                elif np == "none at all":
+                    del run.pickler.np
+                else:
+                    run.pickler.np = {
+                        "other types": types.SimpleNamespace(ndarray=Holds, matrix=None, memmap=None),
+                        "without matrix": types.SimpleNamespace(ndarray=Holds),
+                        "none": None,
+                    }[np]
+
+            plain = [[i] for i in range(60)]
+            if when == "before":
+                change()
+            try:
+                run.pickler.dump([*plain, objects.Acting(change), *plain, Holds(1), numpy.arange(3)])
+            finally:
+                sys.modules["numpy"] = numpy
+
+        self.check(steps, cls=lambda run, base: type("Own", (base,), {}))
+
+    def test_metaclass(self) -> None:
+        """joblib compares the type of each object with those of arrays."""
+
+        def steps(run: Run) -> None:
+            class Meta(type):
+                def __eq__(cls, other: object) -> bool:
+                    run.record("==", other)
+                    return cls is other
+
+                __hash__ = type.__hash__
+
+            one = Meta("Compared", (), {"__module__": __name__, "__reduce__": lambda self: "Holds"})()
+            run.pickler.dump([*([i] for i in range(60)), [one, one], one, {"a": one}, *([i] for i in range(60))])
+
+        self.check(steps)
+
     def test_failure_behind_an_array(self) -> None:
         """As much is written as on stock, with the same error."""
         for bad in (lambda: 0, object().__init_subclass__):
@@ -243,10 +315,16 @@ class _Tells(PythonFile):
 
     act: Callable[[], None] | None = None
 
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.run = run
+
     def tell(self) -> int:
         if self.act is not None:
             self.act()
-        return sum(map(len, self.parts))
+        place = sum(map(len, self.parts))
+        self.run.record("tell", place)
+        return place
 
 
 class TestArrays(Installed, ArraySuite):

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from oracle import objects
 from oracle.allowed import PYPY
-from oracle.compare import PythonFile, Run, check
-from oracle.engines import ORACLE, PURE, Pure
+from oracle.compare import Implementation, PythonFile, Run, check
+from oracle.engines import ORACLE, OURS, PURE, Pure
 
 import fastpickle
 
@@ -373,6 +373,27 @@ def test_number_put_into_the_memo_by_a_file() -> None:
         run.pickler.dump([eleven(lambda n: [*(f"{n} {i}" for i in range(9)), NUMBER]), NUMBER])
 
     check(ORACLE, PURE, steps, protocols=(4, 5), file=made)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("how", ["file_write", "frame"])
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_file_exchanged(ours: Implementation, how: str, protocol: int) -> None:
+    """A reduce gives the framer another file: what follows goes there, where there are no frames."""
+
+    def steps(run: Run) -> None:
+        def exchange() -> None:
+            framer = run.pickler.framer
+            if how == "frame" and framer.current_frame is not None:
+                framer.commit_frame(force=True)
+            run.pickler.other = io.BytesIO()
+            framer.file_write = run.pickler.other.write
+
+        rows = [{"id": i, "tags": [i, (i, "a")]} for i in range(60)]
+        run.pickler.dump([*rows, [objects.Acting(exchange), "behind"], {"a": 1}, *rows])
+        run.record("other", run.pickler.other.getvalue().hex())
+
+    check(ORACLE, ours, steps, protocols=(protocol,))
 
 
 def test_int_that_cannot_be_written() -> None:

@@ -166,12 +166,22 @@ def hash(obj: Any, hash_name: str = "md5", coerce_mmap: bool = False) -> str:
 
 
 def _is_array(t: type) -> bool:
-    """Tell whether `NumpyPickler.save` would do something of its own for an object of this type."""
+    """Tell whether `NumpyPickler.save` may do something of its own for an object of this type."""
     numpy = sys.modules.get("numpy")
-    try:
-        return numpy is not None and (t is numpy.ndarray or t is numpy.matrix or t is numpy.memmap)
-    except AttributeError:  # another thread is about to import it
-        return False
+    if numpy is not None and (t is numpy.ndarray or t is numpy.matrix or t is numpy.memmap):
+        return True
+    metaclass = type(t)  # it is asked: types are compared by `==`
+    return metaclass is not type and (type(metaclass) is not type or metaclass.__eq__ is not type.__eq__)
+
+
+def _has_numpy(pickler: Any) -> bool:
+    """Tell whether a NumpyPickler has the module that has been imported, or none, and so knows arrays as we do."""
+    numpy = pickler.__dict__.get("np", pickler)
+    return (
+        (numpy is None or numpy is sys.modules.get("numpy"))
+        and getattr(type(pickler), "np", None) is None  # a property
+        and _files.Pickler is StockPickler
+    )
 
 
 def _is_decomposed(t: type) -> bool:
@@ -225,7 +235,7 @@ if FRAMES_ARE_BYTESIO and _files.Pickler is StockPickler and digests(_OriginalNu
     for _save in _OriginalNumpyPickler.save, _own_save:
         hooks.known_saves[_save] = hooks.known_saves[_Base.save]
         hooks.choosy_saves[_save] = _is_array
-        hooks.rewriting_saves.add(_save)
+        hooks.rewriting_saves[_save] = _has_numpy
 
 if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothing of digests
     for _made in _as_it_is, _own.__getitem__:
