@@ -110,7 +110,6 @@ NumpyHasher: Any = type(
 _globals.update(Hasher=Hasher, NumpyHasher=NumpyHasher)
 _own_hash = _rebound(_library.hash)
 
-_own_save = _rebound(_OriginalNumpyPickler.save, _globals_of_files)
 NumpyPickler: Any = type(
     "NumpyPickler",
     (_OriginalNumpyPickler, _Base),
@@ -118,7 +117,7 @@ NumpyPickler: Any = type(
         "__module__": __name__,
         "__doc__": "joblib's NumpyPickler on `fastpickle.Pickler`: the same files.",
         **{
-            name: _own_save if name == "save" else _rebound(f, _globals_of_files)
+            name: _rebound(f, _globals_of_files)
             for name, f in vars(_OriginalNumpyPickler).items()
             if type(f) is FunctionType
         },
@@ -232,7 +231,7 @@ def _is_known() -> bool:
 
 
 if FRAMES_ARE_BYTESIO and _files.Pickler is StockPickler and digests(_OriginalNumpyPickler.save) == [_KNOWN_SAVE]:
-    for _save in _OriginalNumpyPickler.save, _own_save:
+    for _save in _OriginalNumpyPickler.save, NumpyPickler.save:
         hooks.known_saves[_save] = hooks.known_saves[_Base.save]
         hooks.choosy_saves[_save] = _is_array
         hooks.rewriting_saves[_save] = _has_numpy
