@@ -1,8 +1,9 @@
 """Brief reduces: what somebody's reduce gave, where that is a call with a few atoms, written at once.
 
-    rv --(a function or class that is in the memo, a tuple of atoms, at most a dict of atoms)--> its opcodes, the frame
-       --(anything else)-----------------------------------------------------------------------> the loop (`reduce`)
+    rv --(a function or class that is in the memo, a tuple, at most a dict)--> its opcodes, the frame
+       --(anything else)-----------------------------------------------------> the loop (`reduce`)
 
+The tuple and the dict have atoms in them, what is in the memo, and short tuples of these.
 For objects with a reduce of their own nothing can be known before: it is called where stock calls it, and then the
 pickler is looked at again (`doubts`).  That takes half of what stock takes for all of it, so the rest must be short.
 
@@ -98,7 +99,7 @@ def asks_anybody(func: Any, t: type) -> bool:
     return id(type(func)) not in HAVE_A_NAME
 
 
-def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -> bool:
+def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -> bool | None:
     """Write what the reduce of an object gave, if it is brief.
 
     Args:
@@ -109,7 +110,7 @@ def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -
         rv: an exact tuple of two to six.
 
     Returns:
-        Whether it is written.  If not, nothing is, and nobody's code has run.
+        Whether it is written; None if only the frame has no room for it.  If not, nothing is.  Nobody's code has run.
     """
     func = rv[0]
     args = rv[1]
@@ -140,6 +141,7 @@ def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -
     if id(obj) in memo or n > _FEW or frame is None or (state is not None and id(state) in memo):
         return False
     before = i = len(memo)
+    has_room = True
     try:
         k = memo[key][0]
         pieces = [BINGET[k] if 0 <= k <= 255 else pack_long_binget(LONG_BINGET, k)]
@@ -166,7 +168,8 @@ def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -
                 pieces.append(SETITEMS if n > 1 else SETITEM)
             pieces.append(BUILD)
         data = b"".join(pieces)
-        if frame.tell() + len(data) < framer._FRAME_SIZE_TARGET:
+        has_room = frame.tell() + len(data) < framer._FRAME_SIZE_TARGET
+        if has_room:
             frame.write(data)
             return True
     except Exception:  # what cannot be saved fails again where it is saved one by one
@@ -175,15 +178,15 @@ def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -
         forget(memo, before)
         raise
     forget(memo, before)
-    return False
+    return False if has_room else None
 
 
 class _NotBrief(Exception):
-    """Something is no atom, or a long one."""
+    """Something is no atom and no tuple, or a long one."""
 
 
-def _encode(plan: Plan, atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pieces: list[bytes]) -> int:
-    """Append the opcodes of atoms to `pieces`, and what is memoized to the memo, which had `i` entries.
+def _encode(plan: Plan, objs: Any, memo: dict[int, tuple[int, Any]], i: int, pieces: list[bytes]) -> int:
+    """Append the opcodes of atoms and of tuples to `pieces`, and what is memoized to the memo, which had `i` entries.
 
     As `small` does, but each is looked up in the memo, also numbers: somebody's code may have put them there.  To share
     what is written of one atom would be a call for each.
@@ -192,10 +195,11 @@ def _encode(plan: Plan, atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pi
         How many it has then.
 
     Raises:
-        _NotBrief: something is no atom, or a long one.
+        _NotBrief: something else, or something long.
         UnicodeEncodeError: a text has surrogates.
+        RecursionError: tuples are nested too deeply for this; the loop takes no Python frame for them.
     """
-    for x in atoms:
+    for x in objs:
         key = id(x)
         if key in memo:
             k = memo[key][0]
@@ -240,13 +244,13 @@ def _encode(plan: Plan, atoms: Any, memo: dict[int, tuple[int, Any]], i: int, pi
             i += 1
         elif t is tuple:
             n = len(x)
+            if not n:
+                pieces.append(EMPTY_TUPLE)
+                continue
             if n > _FEW:
                 raise _NotBrief
             if n > 3:
                 pieces.append(MARK)
-            elif not n:
-                pieces.append(EMPTY_TUPLE)
-                continue
             i = _encode(plan, x, memo, i, pieces)
             pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
             memo[key] = i, x

@@ -418,8 +418,7 @@ def is_written(grafter: Any, obj: Any) -> bool:
     memo = grafter.memo_before
     try:
         if memo:
-            rewrites = grafter.plan.rewrites
-            if not _is_usual(memo) or (rewrites and not are_fetched(map(itemgetter(1), memo.values()), rewrites)):
+            if not _is_usual(memo) or not are_fetched(map(itemgetter(1), memo.values()), grafter.plan.rewrites):
                 return False
             grafter.memo = memo
         dump(grafter, obj)

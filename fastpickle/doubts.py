@@ -113,7 +113,7 @@ def settled(pickler: Any) -> Plan:
             and entries_of(dispatch) == dump.entries
             and getattr(pickler, "__getattr__", None) is None
             and getattr(pickler, "reducer_override", NO_VALUE) is NO_VALUE
-            and (doubted.is_met is None or doubted.is_met(pickler))
+            and (doubted.is_choice_right is None or doubted.is_choice_right(pickler))
         ):
             found = doubted
     except (KeyError, AttributeError, TypeError):

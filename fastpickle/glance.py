@@ -89,10 +89,11 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
         if not piece.startswith(content, mark + 1):  # another thread has changed it
             return False
     else:
-        # A batch is behind as many items as another one has, each of a byte at least.
+        # What is sought stands behind a batch, which has a byte for each item, at least.
         doubtful = find_doubtful(piece, BATCHSIZE, ends=lambda: ends_in((piece,), proto))
         found.append(doubtful)
-        if len(doubtful) > (end is not None) and len(doubtful) > batches_of(obj, proto).marks:
+        own = 0 if end is None else 1  # at least
+        if len(doubtful) > own and len(doubtful) > batches_of(obj, proto).marks:
             return False
         if end is None:
             return True

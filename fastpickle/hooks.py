@@ -115,8 +115,8 @@ Saver = Callable[[Any, "Plan", Any, Write], "Reduced | None"]
 
 #: The `save` methods, of those in `known_saves`, that do something of their own for some types, and what tells which.
 choosy_saves: Final[dict[Any, Callable[[type], Any]]] = {}
-#: Those of them that look for such an object first of all: it is written again if it is in the memo, and no frame is
-#: committed before.  Each with what tells of a pickler whether all is as it must be for `choosy_saves` to be right.
+#: Those of them that look for such an object first of all, so that it is written again if it is in the memo, and no
+#: frame is committed before; each with what tells of a pickler whether its types are those that `choosy_saves` knows.
 rewriting_saves: Final[dict[Any, Callable[[Any], bool]]] = {}
 
 
@@ -135,7 +135,7 @@ class Plan(dict[type, "Saver | None"]):
         other: saves an object of any other type.
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
         rewrites: tells whether it is to go there first of all, even if it is in the memo; or None.
-        is_met: tells of a pickler whether that is right now; or None.
+        is_choice_right: tells of a pickler whether its `save` goes by the same types now; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
         small_rule: what is to be asked where a whole dump of these, if it is small, is written at once (`small`); None
@@ -149,9 +149,9 @@ class Plan(dict[type, "Saver | None"]):
     """
 
     __slots__ = (
-        "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_for_brief", "is_met", "other",
-        "proto", "rewrites", "save", "save_dict", "save_list", "save_tuple", "short_dicts", "short_lists",
-        "short_tuples", "small_rule",
+        "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_choice_right",
+        "is_for_brief", "other", "proto", "rewrites", "save", "save_dict", "save_list", "save_tuple", "short_dicts",
+        "short_lists", "short_tuples", "small_rule",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -159,8 +159,8 @@ class Plan(dict[type, "Saver | None"]):
         self.save = save
         self.other = other
         self.is_choice = choosy_saves.get(save)
-        self.is_met = rewriting_saves.get(save)
-        self.rewrites = None if self.is_met is None else self.is_choice
+        self.is_choice_right = rewriting_saves.get(save)
+        self.rewrites = None if self.is_choice_right is None else self.is_choice
         self.containers: frozenset[type] = frozenset()
         self.save_list = self.save_dict = self.save_tuple = other
         self.short_lists = self.short_dicts = self.short_tuples = self.is_for_brief = False
@@ -312,14 +312,11 @@ def plan(pickler: Any) -> Plan:
             return last[4]
         found = _plans.get((proto, save, entries))
         if found is None:
-            found = plan_of(proto, save, entries)
-            if found.is_met is None:
-                return found
-        if found.is_met is not None:  # it is asked each time
-            return found if found.is_met(pickler) else PLAIN
-        if found.hash_rule is None:  # the methods of others are known only as long as stock's are
+            found = plan_of(proto, save, entries)  # not for `_last`: it may be PLAIN, until a library is known
+        # The methods of others are known only as long as stock's are, or they are asked each time.
+        elif found.hash_rule is None and found.is_choice_right is None:
             _last = save, methods, proto, entries, found
-        return found
+        return found if found.is_choice_right is None or found.is_choice_right(pickler) else PLAIN
     except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
         return PLAIN
 

@@ -117,7 +117,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
     ):
         return False
     file = file_write.__self__
-    if not (isinstance(file, BytesIO) or is_usual_file(file)):  # it sees what is written at a time
+    if not (isinstance(file, BytesIO) or is_usual_file(file)):  # another one sees what is written at a time
         return False
     pieces: list[bytes] = []
     opened: list[Level] = []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from oracle import hooked, objects
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, PythonFile, Run, check
+from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_dumps
 from oracle.engines import ORACLE, OURS, Pure, Stock
 
 import fastpickle
@@ -451,6 +451,25 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(asked) == before + (not had_given_up or obj is plain) + 1
         assert asked[-1] == (file.getvalue() if obj is plain else b"")
         assert last.gave_up_for == (0 if obj is plain else id(objects.Reduced))
+
+
+@ON_CPYTHON
+def test_full_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is brief stays so when a frame has no room for it."""
+    written: list[Any] = []
+    save_brief = reduce.save_brief
+
+    def counted(*args: Any) -> Any:
+        written.append(save_brief(*args))
+        return written[-1]
+
+    monkeypatch.setattr(reduce, "save_brief", counted)
+    objs = [objects.Reduced((_make, (i, f"text {i}" * 5))) for i in range(6000)]
+    file = io.BytesIO()
+    Pure(file, 4).dump(objs)
+    assert file.getvalue() == stock_dumps(objs, 4)
+    assert written.count(None) >= 3
+    assert written.count(True) > 5900
 
 
 @ON_CPYTHON

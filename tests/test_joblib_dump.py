@@ -298,7 +298,7 @@ class ArraySuite(Joblib, Suite):
 
                 __hash__ = type.__hash__
 
-            one = Meta("Compared", (), {"__module__": __name__, "__reduce__": lambda self: "Holds"})()
+            one = Meta("Compared", (), {"__module__": __name__, "__reduce__": lambda self: (objects.make, ())})()
             run.pickler.dump([*([i] for i in range(60)), [one, one], one, {"a": one}, *([i] for i in range(60))])
 
         self.check(steps)
