@@ -130,7 +130,7 @@ VALUES: dict[str, Callable[[Any, int], Any]] = {
     "long ints": lambda self, i: (_make, (2**31 + i,)),
     "longer ints": lambda self, i: (_make, (i, -(2**31) - 1, 2**2040)),
     "atoms": lambda self, i: (_make, (None, True, False, float(i), b"", b"bytes", "", "text")),
-    "long texts": lambda self, i: (_make, ("x" * (253 + i), "\xe9" * 127, b"y" * (253 + i))),
+    "long texts": lambda self, i: (_make, ("x" * (253 + i), "\xe9" * (126 + i), b"y" * (253 + i))),
     "surrogates": lambda self, i: (_make, ("\udc80" * (83 + i),)),
     "the same text": lambda self, i: (_make, (_text, _text, i)),
     "the same arguments": lambda self, i: (_make, _arguments),
