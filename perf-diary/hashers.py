@@ -96,11 +96,13 @@ def shapes() -> dict[str, Any]:
 
 
 def _function(module: str, name: str) -> Callable[[Any], Any]:
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
+    owner: Any = importlib.import_module(module)
+    *path, last = name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    found: Callable[..., Any] = getattr(owner, last)
     if name != "dump":
-        return found  # type: ignore[no-any-return]
+        return found
 
     def to_memory(obj: object) -> bytes:
         file = io.BytesIO()

@@ -380,17 +380,23 @@ def test_writes_without_a_frame(ours: Implementation) -> None:
     check(ORACLE, ours, steps, protocols=(4,), file=lambda run: PythonFile(), fails=False)
 
 
-@ON_CPYTHON
-def test_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is brief is written at once, from the second of a class on; what is not is tried once for its type."""
-    found: list[bool] = []
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
+    """Record of each reduce that may be brief whether it was written at once."""
+    found: list[bool | None] = []
     save_brief = brief.save_brief
 
-    def saved(*args: Any) -> bool:
+    def saved(*args: Any) -> bool | None:
         found.append(save_brief(*args))
         return found[-1]
 
     monkeypatch.setattr(reduce, "save_brief", saved)
+    return found
+
+
+@ON_CPYTHON
+def test_it_is_used(tried: list[bool | None]) -> None:
+    """What is brief is written at once, from the second of a class on; what is not is tried once for its type."""
     for name, expected in (
         ("two", [False, *[True] * 19]),
         ("a state", [False, *[True] * 19]),
@@ -398,9 +404,9 @@ def test_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a list", [False, False]),
         ("17", [False, False]),
     ):
-        found.clear()
+        tried.clear()
         Pure(io.BytesIO(), 4).dump([[1], *_objects(name, 20)])
-        assert found == expected, name
+        assert tried == expected, name
 
 
 @ON_CPYTHON
@@ -454,22 +460,14 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @ON_CPYTHON
-def test_full_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_frames(tried: list[bool | None]) -> None:
     """What is brief stays so when a frame has no room for it."""
-    written: list[Any] = []
-    save_brief = reduce.save_brief
-
-    def counted(*args: Any) -> Any:
-        written.append(save_brief(*args))
-        return written[-1]
-
-    monkeypatch.setattr(reduce, "save_brief", counted)
     objs = [objects.Reduced((_make, (i, f"text {i}" * 5))) for i in range(6000)]
     file = io.BytesIO()
     Pure(file, 4).dump(objs)
     assert file.getvalue() == stock_dumps(objs, 4)
-    assert written.count(None) >= 3
-    assert written.count(True) > 5900
+    assert tried.count(None) >= 3
+    assert tried.count(True) > 5900
 
 
 @ON_CPYTHON

@@ -6,7 +6,6 @@ Not for: joblib's hashers (`test_hashers`), nor for real objects of numpy's and 
 from __future__ import annotations
 
 import io
-import pickle
 import random
 import sys
 import types
@@ -18,6 +17,7 @@ import pytest
 from oracle import objects, strategies
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run
+from oracle.engines import Stock
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
@@ -31,7 +31,6 @@ joblib = pytest.importorskip("joblib", reason="joblib is not installed")
 backend: Any = pytest.importorskip("fastpickle.backends.joblib", reason="joblib is not installed")
 numpy: Any = pytest.importorskip("numpy", reason="numpy is not installed")
 FRAME = 64 * 1024
-_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 _NumpyPickler: Any = joblib.numpy_pickle.NumpyPickler
 
 
@@ -40,7 +39,7 @@ def made_like_a_pickler(cls: Any) -> Any:
 
     class NumpyPickler(cls):
         def __init__(self, file: Any, protocol: int | None = None, **arguments: Any) -> None:
-            _Stock.__init__(self, file, protocol, **arguments)
+            Stock.__init__(self, file, protocol, **arguments)
             self.file_handle = file
             self.buffered = False
             self.np = numpy

@@ -76,12 +76,16 @@ def _rebound(function: Any, into: dict[str, Any] = _globals) -> Any:
     return made
 
 
-def _methods(cls: Any) -> dict[Any, Any]:
+def _methods(cls: Any, into: dict[str, Any] = _globals) -> dict[Any, Any]:
     """Return the methods that a class of joblib's has of its own, and what they are here."""
-    return {f: _rebound(f) for f in vars(cls).values() if type(f) is FunctionType}
+    return {f: _rebound(f, into) for f in vars(cls).values() if type(f) is FunctionType}
 
 
-_own = {**_methods(_OriginalHasher), **_methods(_OriginalNumpyHasher)}
+_own = {
+    **_methods(_OriginalHasher),
+    **_methods(_OriginalNumpyHasher),
+    **_methods(_OriginalNumpyPickler, _globals_of_files),
+}
 
 
 def _members(cls: Any) -> dict[str, Any]:
@@ -116,11 +120,7 @@ NumpyPickler: Any = type(
     {
         "__module__": __name__,
         "__doc__": "joblib's NumpyPickler on `fastpickle.Pickler`: the same files.",
-        **{
-            name: _rebound(f, _globals_of_files)
-            for name, f in vars(_OriginalNumpyPickler).items()
-            if type(f) is FunctionType
-        },
+        **_members(_OriginalNumpyPickler),
     },
 )
 _globals_of_files.update(NumpyPickler=NumpyPickler)
