@@ -18,10 +18,9 @@ Not for: deciding what a hook forbids (`hooks`).
 
 from __future__ import annotations
 
-from pickle import BINFLOAT, BININT, BININT2, BINUNICODE, MEMOIZE, NONE, PROTO, STOP, PicklingError
+from pickle import BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_DICT, EMPTY_LIST, NONE, PROTO, STOP, PicklingError
 from struct import pack
-from types import FunctionType
-from typing import Any, Final
+from typing import Any
 
 from . import graft, hooks, small
 from ._stdlib import (
@@ -37,14 +36,10 @@ from ._stdlib import (
     stock_methods,
 )
 from .brief import is_brief
-from .doubts import Dump, settled
-from .hashed import save_other as save_hashed
-from .hashing import is_worth_a_plan
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan
-from .instances import are_somebodys, is_somebodys
 from .lazymemo import LazyMemo
-from .loop import commit_frame, save_all
-from .older import adapt, batch_methods, is_asked_about, overrides_batches, restore_adapted, save_pers
+from .loop import save_all
+from .older import batch_methods, is_asked_about, save_pers
 from .opcodes import (
     BININT1,
     SHORT_BINBYTES,
@@ -54,12 +49,13 @@ from .opcodes import (
     pack_binint2,
     pack_binunicode,
 )
-from .parts import SHORTEST_OF_ATOMS
-from .reduce import AS_CLASS, is_stocks, reduce_value, save_object
-from .splicing import restore
+from .reduce import AS_CLASS, reduce_value, save_object
+from .way import begin_reduced, undo, way_of
 
 __all__ = ["Pickler"]
 
+_stock_save_dict = stock_methods["save_dict"]
+_stock_save_list = stock_methods["save_list"]
 _stock_save_str = stock_methods["save_str"]
 _stock_save_bytes = stock_methods["save_bytes"]
 _stock_save_none = stock_methods["save_none"]
@@ -67,8 +63,6 @@ _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
 _may_graft = CPickler is not None
-#: What the loop saves without a saver, if it is short.
-_SHORT = frozenset((list, dict, tuple))
 
 
 class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to the stdlib, so typeshed does not know it
@@ -139,138 +133,29 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         except AttributeError:  # it was bound under install(), and is called after uninstall()
             plan = None
         t = type(obj)
-        is_root = committed = is_for_later = is_few = False
-        in_doubt: Plan | None = None
+        end: Any = None
+        x: Any
         try:
-            if plan is not PLAIN:  # what else this needs is set in here: where hooks listen, each line costs a percent
-                has_dump = False
-                outer: Plan | None = None
-                outer_dump: Any = None
-                framer: Any = None
-                adapted: tuple[str, ...] = ()
-                if plan is FEW:
-                    is_for_later = True
-                    plan = PLAIN
-                elif plan is ASIDE or plan is COLD:
-                    if (
-                        (t is tuple or t is dict or t is list)
-                        and obj
-                        and (  # that it is not is found soonest here
-                            len(obj) >= _WORTH_IT
-                            or type(next(iter(obj.values())) if t is dict else obj[0]) in _SHORT
-                            or plan is COLD
-                        )
-                        and _is_worth_a_plan(self, plan, obj, t)
-                    ):
-                        outer = plan
-                        plan = None
-                    else:
-                        plan = PLAIN
-                if plan is None:
-                    if t in _ATOMS or (graft.is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self)))):
-                        plan = PLAIN  # nothing to be gained
-                    elif outer is None and (
-                        (is_for_later := type(self).save is hooks.own_save and is_somebodys(t))
-                        or (is_few := type(self).save not in hooks.hash_rules and are_somebodys(obj, t))
-                        or (
-                            type(self).save in hooks.choosy_saves  # a library has its own way to save functions ...
-                            and not graft.may_be_plain(obj, t)
-                            and not (t in _SHORT and obj and _is_worth_a_plan(self, ASIDE, obj, t))
-                        )
-                        or (type(self).save in hooks.hash_rules and not is_worth_a_plan(self, obj, t))
-                    ):
-                        plan = PLAIN  # but what is in it is looked at
-                        is_root = True
-                        aside = FEW if is_few else COLD if type(self).save in hooks.hash_rules else ASIDE
-                        object.__setattr__(self, "_fastpickle_plan", aside)
-                        if TELLS_WHOSE and overrides_batches(type(self)):
-                            adapted = adapt(self)
-                    else:
-                        plan = hooks.plan(self)
-                        if outer is not None and not plan:
-                            plan = PLAIN  # at protocol 0 there is nothing but grafts, and those are for the root
-                        if outer is None and plan.graft_rule is not None:
-                            if not self.__dict__.pop("_fastpickle_is_refused", False):
-                                is_grafted = graft.root(self, plan, obj)
-                                if is_grafted:
-                                    return
-                                if is_grafted is not None:
-                                    plan = hooks.plan(self)
-                            if (
-                                plan.graft_rule is not hooks.STOCK_RULE
-                                and t in _SHORT
-                                and 0 < len(obj) < graft.FEWEST
-                                and not _is_worth_a_plan(self, ASIDE, obj, t)
-                            ):
-                                plan = ASIDE
-                        is_root = True
-                        object.__setattr__(
-                            self, "_fastpickle_plan", plan
-                        )  # the class may have a __setattr__ of its own
-                        if TELLS_WHOSE and outer is None and overrides_batches(type(self)):
-                            adapted = adapt(self)
-                        if plan:
-                            outer_dump = self.__dict__.get("_fastpickle_dump")
-                            has_dump = True
-                            self.__dict__["_fastpickle_dump"] = Dump(self, obj if outer is None else None)
-                        elif plan is ASIDE:
-                            plan = PLAIN
-                if plan is not PLAIN:
-                    framer = self.framer
-                    if plan.doubted is not None:
-                        in_doubt = plan  # and again when this returns: who called may change something then, too
-                        plan = settled(self)
-                    frame = framer.current_frame
-                    if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
-                        plan = commit_frame(self, framer)
-                        frame = framer.current_frame
-                        committed = True
-                    if plan:
-                        x = self.memo.get(id(obj))
-                        if x is not None:
-                            self.write(self.get(x[0]))
-                        elif (
-                            t is str
-                            and frame is not None
-                            and len(obj) <= 63
-                            and plan.proto >= 4
-                            and plan.hash_rule is None
-                        ):
-                            # the name of a class or function, for which the loop would take 3 us to begin
-                            x = obj.encode("utf-8", "surrogatepass")
-                            frame.write(SHORT_BINUNICODE[len(x)] + x + MEMOIZE)
-                            memo = self.memo
-                            memo[id(obj)] = len(memo), obj
-                        elif t in plan:
-                            saver = plan[t]
-                            if saver is None or (
-                                t in _SHORT and len(obj) < SHORTEST_OF_ATOMS and plan.hash_rule is None
-                            ):
-                                save_all(self, plan, iter((obj,)), 1, framer.write)
-                            else:
-                                saver(self, plan, obj, framer.file_write if frame is None else frame.write)
-                        elif (call := self.dispatch.get(t)) is None or is_stocks(self, call, obj, t):
-                            reduced = (save_object if plan.hash_rule is None else save_hashed)(self, plan, obj, None)
-                            if reduced is not None:
-                                save_all(self, plan, iter(()), 0, framer.write, [(obj, reduced, iter(reduced[0]))])
-                        else:  # as save_object() would, with a frame less
-                            state = self.__dict__
-                            state["_fastpickle_plan"] = ASIDE
-                            try:
-                                call(self, obj)
-                            finally:
-                                state["_fastpickle_plan"] = plan.in_doubt
-                        return
+            if (
+                plan is not PLAIN
+                and plan is not FEW
+                and ((plan is not ASIDE and plan is not COLD) or ((t is tuple or t is dict or t is list) and obj))
+            ):
+                call, x, plan, end = way_of(self, plan, obj, t)
+                if call is not None:
+                    x = call(*x)
+                    if plan and x is not None:
+                        save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                    return
 
             # No shortcuts: what follows is stock's save(), but for the frequent atoms.
-            if not committed:
-                framer = self.framer
-                if type(framer) is Framer:
-                    frame = framer.current_frame
-                    if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
-                        framer.commit_frame()
-                else:
+            framer = self.framer
+            if type(framer) is Framer:
+                frame = framer.current_frame
+                if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
                     framer.commit_frame()
+            else:
+                framer.commit_frame()
             if save_persistent_id or ASKS_PERSISTENT_ID_ALWAYS:
                 x = self.persistent_id(obj)
                 if x is not None and save_persistent_id:
@@ -284,7 +169,6 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if x is not None:
                 self.write(self.get(x[0]))
                 return
-            x = NotImplemented
             if t in _ATOMS:  # reducer_override is not asked about them, as by the C pickler
                 entry = self.dispatch.get(t)
                 if self.bin:
@@ -314,15 +198,35 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         self.write(SHORT_BINBYTES[len(obj)] + obj)
                         self.memoize(obj)
                         return
-            else:
-                reduce = getattr(self, "reducer_override", NO_VALUE)
-                if reduce is not NO_VALUE:
-                    x = reduce(obj)
-                entry = self.dispatch.get(t) if x is NotImplemented else None
-            if x is NotImplemented:
                 if entry is not None:
                     entry(self, obj)
                     return
+                x = NotImplemented
+            else:
+                reduce = getattr(self, "reducer_override", NO_VALUE)
+                x = NotImplemented if reduce is NO_VALUE else reduce(obj)
+                if x is NotImplemented:
+                    entry = self.dispatch.get(t)
+                    if entry is _stock_save_dict and self.bin:  # what it does, with a call less
+                        self.write(EMPTY_DICT)
+                        self.memoize(obj)
+                        if TELLS_WHOSE:
+                            self._batch_setitems(obj.items(), obj)
+                        else:
+                            self._batch_setitems(obj.items())
+                        return
+                    if entry is _stock_save_list and self.bin:
+                        self.write(EMPTY_LIST)
+                        self.memoize(obj)
+                        if TELLS_WHOSE:
+                            self._batch_appends(obj, obj)
+                        else:
+                            self._batch_appends(obj)
+                        return
+                    if entry is not None:
+                        entry(self, obj)
+                        return
+            if x is NotImplemented:
                 reduce, x = reduce_value(self, obj, t)
                 if x is AS_CLASS:
                     self.save_global(obj)
@@ -332,69 +236,25 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if is_for_later:  # a plan takes 6 us to begin, more than it takes to save a few atoms without
+            if plan is FEW:
                 plan = PLAIN if is_brief(x) else hooks.plan(self)
                 if plan:
-                    state = self.__dict__
-                    state["_fastpickle_dump"] = Dump(self, obj)
-                    state["_fastpickle_plan"] = plan
+                    begin_reduced(self, plan, obj)
                     try:
-                        reduced = save_object(self, plan, obj, None, x)
-                        if reduced is not None:
-                            save_all(self, plan, iter(()), 0, self.framer.write, [(obj, reduced, iter(reduced[0]))])
+                        x = save_object(self, plan, obj, None, x)
+                        if x is not None:
+                            save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
                     finally:
-                        state["_fastpickle_plan"] = plan.in_doubt  # another reduce may have called, and go on
+                        self.__dict__["_fastpickle_plan"] = plan.in_doubt  # another reduce may have called, and go on
                     return
-                if is_root:
-                    object.__setattr__(self, "_fastpickle_plan", PLAIN)
             try:
                 self.save_reduce(*x, obj=obj)
             except BaseException as exc:
                 note(exc, obj, "object")
                 raise
         finally:
-            if is_root:
-                if outer is not None:
-                    object.__setattr__(self, "_fastpickle_plan", outer)
-                else:
-                    object.__delattr__(self, "_fastpickle_plan")
-                if adapted:
-                    restore_adapted(self, adapted)
-                if is_few or is_for_later:  # there is one if something gave much
-                    begun = self.__dict__.get("_fastpickle_dump")
-                    if begun is not None:
-                        has_dump = True
-                        framer = begun.framer
-                if has_dump:
-                    if outer_dump is None:
-                        self.__dict__.pop("_fastpickle_dump", None)
-                    else:
-                        self.__dict__["_fastpickle_dump"] = outer_dump
-                    if framer is not None and type(framer.file_write) is FunctionType:
-                        restore(framer)
-            elif in_doubt is not None:
-                self.__dict__["_fastpickle_plan"] = in_doubt
-
-
-def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
-    """Tell whether an object is saved sooner with a plan, which takes 6 us to begin, than hook by hook."""
-    if outer is COLD:
-        return is_worth_a_plan(pickler, obj, t)
-    first = next(iter(obj.values())) if t is dict else obj[0]
-    kind = type(first)
-    if kind is list or kind is dict or kind is tuple:
-        return len(obj) * (len(first) + 1) >= _WORTH_IT
-    return len(obj) >= _WORTH_IT and id(kind) in hooks.ATOM_IDS and not (t is dict and _is_module_dict(obj))
-
-
-def _is_module_dict(obj: dict[Any, Any]) -> bool:
-    """Tell whether a dict begins as that of a module does, which a library writes by reference."""
-    key = next(iter(obj))
-    return type(key) is str and key == "__name__"
-
-
-#: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
-_WORTH_IT: Final = 24
+            if end is not None:
+                undo(self, end)
 
 
 for _name, _method in batch_methods.items():

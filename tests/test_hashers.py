@@ -27,7 +27,7 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import ValueSuite
 
 import fastpickle
-from fastpickle import hooks, pickler
+from fastpickle import hooks, way
 
 if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
@@ -51,12 +51,12 @@ else:
 @contextmanager
 def eagerly() -> Iterator[None]:
     """Use a plan for the least object, too: else it would take longer than it gives."""
-    original = pickler.is_worth_a_plan
-    pickler.is_worth_a_plan = lambda *args: True  # type: ignore[attr-defined]
+    original = way.is_worth_a_plan
+    way.is_worth_a_plan = lambda *args: True  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        pickler.is_worth_a_plan = original  # type: ignore[attr-defined]
+        way.is_worth_a_plan = original  # type: ignore[attr-defined]
 
 
 @contextmanager
