@@ -45,7 +45,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["HAVE_A_NAME", "asks_anybody", "is_brief", "save_brief"]
+__all__ = ["HAVE_A_NAME", "asks_anybody", "is_brief", "save_brief", "save_tuple"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as above
@@ -180,6 +180,44 @@ def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -
         raise
     forget(memo, before)
     return False if has_room else None
+
+
+def save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...]) -> bool:
+    """Write a tuple of a few atoms, and of such tuples, for which a plan would take longer to begin.
+
+    Args:
+        pickler: a pickler.
+        plan: what it allows now.
+        obj: an exact tuple, with something in it.
+
+    Returns:
+        Whether it is written; if not, nothing is.  Nobody's code has run.
+    """
+    if not plan.short_tuples or plan.proto < 4 or plan.hash_rule is not None:
+        return False
+    framer = pickler.framer
+    frame = framer.current_frame
+    memo = pickler.memo
+    if frame is None or id(obj) in memo:
+        return False
+    before = len(memo)
+    n = len(obj)
+    pieces = [MARK] if n > 3 else []
+    try:
+        i = _encode(plan, obj, memo, before, pieces)
+        pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
+        memo[id(obj)] = i, obj
+        data = b"".join(pieces)
+        if frame.tell() + len(data) < framer._FRAME_SIZE_TARGET:
+            frame.write(data)
+            return True
+    except Exception:  # what cannot be saved fails again where it is saved one by one
+        pass
+    except BaseException:  # an interrupt
+        forget(memo, before)
+        raise
+    forget(memo, before)
+    return False
 
 
 class _NotBrief(Exception):

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
+from .brief import save_tuple
 from .doubts import Dump, settled
 from .hashed import save_other as save_hashed
 from .hashing import is_worth_a_plan
@@ -38,6 +39,10 @@ Way = tuple[Callable[..., Any] | None, tuple[Any, ...], Plan, Any]
 
 #: What the loop saves without a saver, if it is short.
 _SHORT: Final = frozenset((list, dict, tuple))
+#: What may be in a tuple that is written at once, by id: a hash may be anybody's.
+_FOR_BRIEF: Final = ATOM_IDS | {id(tuple)}
+#: So many items; for less it takes as long to ask for a plan as to save them hook by hook.
+_FOR_TUPLE: Final = 4
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 WORTH_IT: Final = 24
 
@@ -63,6 +68,13 @@ def way_of(pickler: Any, plan: Plan | None, obj: Any, t: type) -> Way:
         return _way_of_root(pickler, obj, t)
     if plan is ASIDE or plan is COLD:
         if not _is_worth_a_plan(pickler, plan, obj, t):
+            if (
+                t is tuple
+                and len(obj) >= _FOR_TUPLE
+                and _FOR_BRIEF.issuperset(map(id, map(type, obj)))
+                and save_tuple(pickler, hooks.plan(pickler), obj)
+            ):
+                return _WRITTEN
             return None, (), PLAIN, None
         return _begin(pickler, hooks.plan(pickler), obj, t, plan)
     if plan.doubted is None:  # that of protocol 0

@@ -1,0 +1,230 @@
+"""What a function that is not ours saves of its object: containers by a plan of their own, and short tuples at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from oracle.allowed import PYPY
+from oracle.compare import ALL, Implementation, PythonFile, Run, check
+from oracle.engines import ORACLE, OURS
+
+from fastpickle import way
+
+
+class Part:
+    """Is saved by a dispatch entry."""
+
+    def __init__(self, *values: Callable[[], Any]) -> None:
+        self.values = values
+
+
+class Text(str):
+    """Is no text."""
+
+
+def _again() -> Any:
+    text = "a text that is twice in it"
+    inner = (text, 1)
+    return (text, inner, text, inner, inner)
+
+
+def _deep(n: int) -> Any:
+    found: Any = (1, 2)
+    for _ in range(n):
+        found = (found, 1, 2, 3)
+    return found
+
+
+_shared = ("shared", 300, None, b"bytes")
+#: What is made anew for each dump, since what is constant may be one object with others.
+VALUES: dict[str, Callable[[], Any]] = {
+    **{f"{n} items": lambda n=n: (*[f"text {i}" for i in range(n)],) for n in (0, 1, 2, 3, 4, 5, 16, 17, 23, 24, 60)},
+    "numbers": lambda: (0, 255, 256, 65535, 65536, -1, 2**31 - 1, -(2**31), 1.5, True, False, None),
+    "long numbers": lambda: (2**31, 2, 3, 4),
+    "negative": lambda: (-(2**31) - 1, 2, 3, 4),
+    "a long text": lambda: ("x" * 255, "y" * 256, 1, 2),
+    "text beyond ASCII": lambda: ("é" * 127, "é" * 128, "\U0001f600", "\0"),
+    "surrogates": lambda: ("before", "\udc80", 1, 2),
+    "bytes": lambda: (b"", b"x" * 255, 1, 2),
+    "long bytes": lambda: (b"", b"x" * 256, 1, 2),
+    "tuples": lambda: ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ("a", ("b", ("c",)))),
+    "long tuples": lambda: ((*range(16),), 1, 2, 3),
+    "longer tuples": lambda: ((*range(17),), 1, 2, 3),
+    "a list within": lambda: ((1, [2]), 1, 2, 3),
+    "a list": lambda: ([1], 1, 2, 3),
+    "a subclass": lambda: ("text", Text("text"), 1, 2),
+    "a subclass within": lambda: ("text", (1, Text("text")), 1, 2),
+    "shared": lambda: (_shared, _shared, 1, 2),
+    "shared itself": lambda: _shared,
+    "twice": _again,
+    "deep": lambda: _deep(40),
+    "nearly a frame": lambda: ("x" * 255, *["y" * 255 + str(i) for i in range(3)]),
+    "a dict": lambda: {i: str(i) for i in range(60)},
+    "a list of lists": lambda: [[i, str(i)] for i in range(20)],
+    "too deep": lambda: _deep(sys.getrecursionlimit()),
+}
+
+
+def _class(act: Callable[[Run], None] | None = None) -> Callable[[Any, Run], Any]:
+    """Return what makes a pickler that saves a Part by saving each of its values, and acts after each."""
+
+    def make(base: Any, run: Run) -> Any:
+        class P(base):  # type: ignore[misc]  # it is a variable
+            dispatch = base.dispatch.copy()
+
+        def save_part(pickler: Any, part: Part) -> None:
+            for make_value in part.values:
+                value = make_value()
+                run.kept[str(len(run.kept))] = value  # no id is had twice
+                pickler.save(value)
+                if act is not None:
+                    act(run)
+            pickler.memoize(part)
+
+        P.dispatch[Part] = save_part
+        return P
+
+    return make
+
+
+def _dumps(*objs: Any) -> Callable[[Run], None]:
+    """Return what dumps these among other things, so that there is a plan, and then something else."""
+
+    def steps(run: Run) -> None:
+        run.kept["objs"] = objs
+        run.pickler.dump([*range(30), *objs, "end"])
+        run.pickler.dump([_shared, "text", [1]])
+
+    return steps
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("name", VALUES)
+def test_value(name: str, ours: Implementation) -> None:
+    """The bytes, the writes, the error and the memo are stock's, also where all of it is in the memo already."""
+    make = VALUES[name]
+    value = make()
+    check(ORACLE, ours, _dumps(Part(make, make)), protocols=ALL, cls=_class())
+    check(ORACLE, ours, _dumps(Part(lambda: value, lambda: value, make)), protocols=(2, 4), cls=_class())
+    check(ORACLE, ours, _dumps(Part(make)), protocols=(4,), cls=_class(), file=lambda run: PythonFile())
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_edge_of_a_frame(ours: Implementation) -> None:
+    """A frame is committed where stock commits it, wherever in the tuple that is."""
+    make = VALUES["tuples"]
+    written = 30 * 2 + 5  # about that, before the Part
+    for n in range(65536 - written - 90, 65536 - written + 10):
+        check(ORACLE, ours, _dumps("x" * n, Part(make, make)), protocols=(4,), cls=_class())
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("n", [*range(240, 258)])
+def test_memo_of_256(n: int, ours: Implementation) -> None:
+    """What is fetched from the memo is in it above 255, or below."""
+    names = [f"name {i}" for i in range(n)]
+    check(ORACLE, ours, _dumps(names, Part(lambda: (*names[-6:], *names[:2]), _again)), protocols=(4,), cls=_class())
+
+
+def _is_read(run: Run) -> None:
+    run.record("memo", len(run.pickler.memo))
+
+
+def _listens(run: Run) -> None:
+    memoize = run.pickler.memoize
+    run.pickler.memoize = lambda obj: (run.record("memoize", obj), memoize(obj))
+
+
+def _asks(run: Run) -> None:
+    run.pickler.persistent_id = lambda obj: run.record("persistent_id", obj)
+
+
+def _writes(run: Run) -> None:
+    write = run.pickler.framer.write
+    run.pickler.write = lambda data: (run.record("write", data), write(data))
+
+
+def _saves(run: Run) -> None:
+    cls = type(run.pickler)
+    run.pickler.save = lambda obj, *args, **keywords: (
+        run.record("save", obj),
+        cls.save(run.pickler, obj, *args, **keywords),
+    )
+
+
+def _has_entry(run: Run) -> None:
+    run.pickler.dispatch[tuple] = lambda pickler, obj: (run.record("tuple", obj), pickler.save([*obj]))
+
+
+def _has_entry_of_atoms(run: Run) -> None:
+    run.pickler.dispatch[str] = lambda pickler, obj: (run.record("str", obj), pickler.write(b"N"))
+
+
+def _has_new_memo(run: Run) -> None:
+    run.pickler.memo = dict(run.pickler.memo)
+
+
+def _has_strange_memo(run: Run) -> None:
+    run.pickler.memo[id(_shared[0])] = (-1, _shared[0])
+
+
+def _has_number_in_memo(run: Run) -> None:
+    run.pickler.memo[id(_shared[1])] = (len(run.pickler.memo), _shared[1])
+
+
+def _has_gaps(run: Run) -> None:
+    run.pickler.memo[id(run)] = (1000, run)
+
+
+def _frames(run: Run) -> None:
+    run.pickler.framer.end_framing()
+
+
+def _inits(run: Run) -> None:
+    run.pickler.__init__(run.file, run.protocol)
+
+
+def _is_fast(run: Run) -> None:
+    run.pickler.fast = True
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "act",
+    [
+        _is_read, _listens, _asks, _writes, _saves, _has_entry, _has_entry_of_atoms, _has_new_memo, _has_strange_memo,
+        _has_number_in_memo, _has_gaps, _frames, _inits, _is_fast,
+    ],
+)  # fmt: skip
+def test_pickler_that_changes(act: Callable[[Run], None], ours: Implementation) -> None:
+    """What the function does to its pickler counts from the next value on."""
+    makes = [VALUES[name] for name in ("5 items", "shared", "tuples", "a dict", "a list of lists", "shared itself")]
+    check(ORACLE, ours, _dumps(Part(*makes), Part(*makes)), protocols=(0, 2, 4), cls=_class(act))
+
+
+@pytest.mark.skipif(PYPY, reason="its pickler is another one (fastpickle.pypy)")
+def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of four atoms is; one of three, with a list in it, of more than a plan is for, or below protocol 4 is not."""
+    written: list[Any] = []
+    save_tuple = way.save_tuple
+    monkeypatch.setattr(
+        way, "save_tuple", lambda pickler, plan, obj: (done := save_tuple(pickler, plan, obj), written.append(done))[0]
+    )
+    for name, protocol, expected in (
+        ("4 items", 4, [True]),
+        ("16 items", 5, [True]),
+        ("23 items", 4, [True]),
+        ("tuples", 4, [True]),
+        ("3 items", 4, []),
+        ("24 items", 4, []),
+        ("a list", 4, []),
+        ("a list within", 4, [False]),
+        ("4 items", 3, [False]),
+        ("surrogates", 4, [False]),
+    ):
+        written.clear()
+        check(ORACLE, OURS[0], _dumps(Part(VALUES[name])), protocols=(protocol,), cls=_class())
+        assert written == expected, (name, protocol)
