@@ -286,7 +286,7 @@ def plan(pickler: Any) -> Plan:
             or getattr(pickler, "__getattr__", None) is not None  # before the next: it would be called for that
             or getattr(pickler, "reducer_override", NO_VALUE) is not NO_VALUE
         ):
-            return PLAIN  # before the instance's __dict__ is asked for: up to 3.12 that makes its attributes slower
+            return PLAIN  # before the instance's __dict__ is asked for: but for 3.13, that makes its attributes slower
         state = pickler.__dict__
         framer = state["framer"]
         write = state["write"]
