@@ -18,7 +18,21 @@ Not for: deciding what a hook forbids (`hooks`).
 
 from __future__ import annotations
 
-from pickle import BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_DICT, EMPTY_LIST, NONE, PROTO, STOP, PicklingError
+from pickle import (
+    BINFLOAT,
+    BININT,
+    BININT2,
+    BINUNICODE,
+    DICT,
+    EMPTY_DICT,
+    EMPTY_LIST,
+    LIST,
+    MARK,
+    NONE,
+    PROTO,
+    STOP,
+    PicklingError,
+)
 from struct import pack
 from typing import Any
 
@@ -38,8 +52,8 @@ from ._stdlib import (
 from .brief import is_brief
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan
 from .lazymemo import LazyMemo
-from .loop import save_all
-from .older import batch_methods, is_asked_about, save_pers
+from .loop import commit_frame, save_all
+from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
     SHORT_BINBYTES,
@@ -50,7 +64,7 @@ from .opcodes import (
     pack_binunicode,
 )
 from .reduce import AS_CLASS, reduce_value, save_object
-from .way import begin_reduced, undo, way_of
+from .way import begin, begin_reduced, undo, way_of
 
 __all__ = ["Pickler"]
 
@@ -136,26 +150,37 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         end: Any = None
         x: Any
         try:
+            framer = self.framer
+            if type(framer) is Framer:
+                frame = framer.current_frame
+                if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
+                    if plan:
+                        plan = commit_frame(self, framer)
+                    else:
+                        framer.commit_frame()
+            else:
+                framer.commit_frame()
             if (
                 plan is not PLAIN
                 and plan is not FEW
                 and ((plan is not ASIDE and plan is not COLD) or ((t is tuple or t is dict or t is list) and obj))
             ):
-                call, x, plan, end = way_of(self, plan, obj, t)
-                if call is not None:
+                if plan is None and (
+                    t in _ATOMS or (graft.is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
+                ):
+                    plan = PLAIN  # nothing to be gained; asked here, since stock needs no frame more for it either
+                elif not plan:
+                    plan, end = begin(self, plan, obj, t)
+                    if plan is None:
+                        return  # it is written
+                if plan:
+                    call, x, is_reduced, end = way_of(self, plan, obj, t, end)
                     x = call(*x)
-                    if plan and x is not None:
+                    if is_reduced and x is not None:
                         save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
                     return
 
             # No shortcuts: what follows is stock's save(), but for the frequent atoms.
-            framer = self.framer
-            if type(framer) is Framer:
-                frame = framer.current_frame
-                if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
-                    framer.commit_frame()
-            else:
-                framer.commit_frame()
             if save_persistent_id or ASKS_PERSISTENT_ID_ALWAYS:
                 x = self.persistent_id(obj)
                 if x is not None and save_persistent_id:
@@ -207,16 +232,16 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 x = NotImplemented if reduce is NO_VALUE else reduce(obj)
                 if x is NotImplemented:
                     entry = self.dispatch.get(t)
-                    if entry is _stock_save_dict and self.bin:  # what it does, with a call less
-                        self.write(EMPTY_DICT)
+                    if entry is _stock_save_dict:  # what it does, with a call less
+                        self.write(EMPTY_DICT if self.bin else MARK + DICT)
                         self.memoize(obj)
                         if TELLS_WHOSE:
                             self._batch_setitems(obj.items(), obj)
                         else:
                             self._batch_setitems(obj.items())
                         return
-                    if entry is _stock_save_list and self.bin:
-                        self.write(EMPTY_LIST)
+                    if entry is _stock_save_list:
+                        self.write(EMPTY_LIST if self.bin else MARK + LIST)
                         self.memoize(obj)
                         if TELLS_WHOSE:
                             self._batch_appends(obj, obj)

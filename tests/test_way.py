@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from oracle import objects
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, PythonFile, Run, check
-from oracle.engines import ORACLE, OURS
+from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_dumps
+from oracle.engines import ORACLE, OURS, Pure
 
+import fastpickle
 from fastpickle import way
 
 
@@ -228,3 +232,113 @@ def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         written.clear()
         check(ORACLE, OURS[0], _dumps(Part(VALUES[name])), protocols=(protocol,), cls=_class())
         assert written == expected, (name, protocol)
+
+
+class Takes(fastpickle.Pickler):
+    """Overrides a method as one did up to 3.13: it has an adapter on 3.14."""
+
+    def _batch_setitems(self, items: Any, *args: Any) -> None:
+        super()._batch_setitems(items, *args)
+
+
+class TakesItems(fastpickle.Pickler):
+    """The same, and knows of no other way."""
+
+    def _batch_setitems(self, items: Any) -> None:  # type: ignore[override]  # that is what it is about
+        super()._batch_setitems(items)
+
+
+def _with_frames(n: int, act: Callable[[], None]) -> bool:
+    """Act where there are `n` more Python frames than there is room for; tell whether that was enough."""
+    frame: Any = sys._getframe()
+    depth = 0
+    while frame is not None:
+        depth += 1
+        frame = frame.f_back
+
+    def descend(m: int) -> None:
+        if m > 0:
+            descend(m - 1)
+        else:
+            act()
+
+    try:
+        descend(sys.getrecursionlimit() - depth - n)
+    except RecursionError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(PYPY, reason="its stack has no such limit")
+@pytest.mark.parametrize("cls", [fastpickle.Pickler, Pure, Takes, TakesItems], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_stack_that_is_full(protocol: int, cls: Any) -> None:
+    """Nothing is left on the pickler, which can be used again; and what stock can write is written."""
+    for obj in (
+        [],
+        {},
+        {"a": [1]},
+        [*range(30)],
+        [[1, 2], [3]],
+        (1, (2, 3)),
+        [Part],
+        {"a": [1, 2], "b": objects.Reduced(_call)},
+    ):
+        for n in range(2, 40):
+            pickler = cls(io.BytesIO(), protocol)
+            if not _with_frames(n, lambda pickler=pickler, obj=obj: pickler.dump(obj)):  # type: ignore[misc]  # a lambda with defaults
+                assert not {"_fastpickle_plan", "_fastpickle_dump"} & pickler.__dict__.keys()
+                stock = pickle._Pickler(io.BytesIO(), protocol)  # type: ignore[attr-defined]  # private to the stdlib
+                assert cls not in (fastpickle.Pickler, Pure) or not _with_frames(
+                    n,
+                    lambda stock=stock, obj=obj: stock.dump(obj),  # type: ignore[misc]  # as above
+                ), (obj, n)
+            file = io.BytesIO()
+            pickler.clear_memo()
+            pickler.__init__(file, protocol)
+            pickler.dump(obj)
+            assert file.getvalue() == stock_dumps(obj, protocol)
+
+
+def _call(self: Any) -> Any:
+    return objects.make, (1,)
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_framer_that_is_exchanged_while_it_commits(ours: Implementation) -> None:
+    """The new one is not asked to commit in the place of the old one."""
+
+    class File(PythonFile):
+        def __init__(self, run: Run) -> None:
+            super().__init__()
+            self._run = run
+
+        def write(self, data: Any) -> int:
+            run = self._run
+            if len(data) > 60_000 and "framer" not in run.kept:
+                base = type(run.pickler.framer)
+
+                class Framer(base):  # type: ignore[misc, valid-type]  # it is a variable
+                    def commit_frame(self, force: bool = False) -> None:
+                        run.record("commit_frame", force)
+                        super().commit_frame(force)
+
+                run.kept["framer"] = run.pickler.framer = Framer(self.write)
+                run.pickler.framer.start_framing()
+            return super().write(data)
+
+    def fills(run: Run) -> Callable[[Any], Any]:
+        def value(self: Any) -> Any:
+            run.pickler.write(b"Z" * 70_000)
+            run.pickler.save(None)
+            return str, ("x",)
+
+        return value
+
+    check(
+        ORACLE,
+        ours,
+        lambda run: run.pickler.dump([[1], objects.Reduced(fills(run))]),
+        protocols=(4,),
+        file=File,
+    )
