@@ -108,15 +108,14 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             and save_tuple(pickler, hooks.plan(pickler), obj)
         )
         return None if is_written else PLAIN, None
-    outer_dump = None if plan is FEW else _UNTOUCHED
-    if plan:
+    dump = Dump(pickler, obj if outer is None else None) if plan else None
+    adapted = adapt(pickler) if TELLS_WHOSE and outer is None and overrides_batches(type(pickler)) else ()
+    if dump is not None:
         state = pickler.__dict__  # not asked for in vain: see `hooks.plan`
-        dump = Dump(pickler, obj if outer is None else None)
         outer_dump = state.get("_fastpickle_dump")
-        adapted = adapt(pickler) if TELLS_WHOSE and outer is None and overrides_batches(type(pickler)) else ()
         state["_fastpickle_dump"] = dump
     else:
-        adapted = adapt(pickler) if TELLS_WHOSE and outer is None and overrides_batches(type(pickler)) else ()
+        outer_dump = None if plan is FEW else _UNTOUCHED
     object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
     return plan, (outer, outer_dump, adapted)
 
