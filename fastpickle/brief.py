@@ -188,7 +188,7 @@ def save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...]) -> bool:
     Args:
         pickler: a pickler.
         plan: what it allows now.
-        obj: an exact tuple, with something in it.
+        obj: an exact tuple of more than three.
 
     Returns:
         Whether it is written; if not, nothing is.  Nobody's code has run.
@@ -201,11 +201,10 @@ def save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...]) -> bool:
     if frame is None or id(obj) in memo:
         return False
     before = len(memo)
-    n = len(obj)
-    pieces = [MARK] if n > 3 else []
+    pieces = [MARK]
     try:
         i = _encode(plan, obj, memo, before, pieces)
-        pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
+        pieces.append(MEMOIZED_TUPLE)
         memo[id(obj)] = i, obj
         data = b"".join(pieces)
         if frame.tell() + len(data) < framer._FRAME_SIZE_TARGET:

@@ -261,7 +261,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if plan is FEW:
+            if plan is FEW:  # a plan takes 6 us to begin, more than it takes to save a few atoms without
                 plan = PLAIN if is_brief(x) else hooks.plan(self)
                 if plan:
                     begin_reduced(self, plan, obj)

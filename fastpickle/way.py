@@ -42,7 +42,7 @@ End = tuple[Plan | None, Any, tuple[str, ...]]
 _SHORT: Final = frozenset((list, dict, tuple))
 #: What may be in a tuple that is written at once, by id: a hash may be anybody's.
 _FOR_BRIEF: Final = ATOM_IDS | {id(tuple)}
-#: So many items; for less it takes as long to ask for a plan as to save them hook by hook.
+#: So many items, which have a MARK; for less it takes as long to ask for a plan as to save them hook by hook.
 _FOR_TUPLE: Final = 4
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 _WORTH_IT: Final = 24
