@@ -21,7 +21,7 @@ from .columns import forget
 from .doubts import holds
 from .hooks import ATOM_IDS, NUMBER_IDS, Plan
 from .known import METACLASS_IDS, reducer
-from .runs import encode
+from .runs import SHORT_RUN, encode
 
 __all__ = ["SHORTEST_OF_ATOMS", "SHORTEST_RUN", "parts"]
 
@@ -31,8 +31,6 @@ SHORTEST_RUN: Final = 12
 SHORTEST_OF_ATOMS: Final = 48
 #: What is left of a batch, or of a frame, is a run if it has so many rows.
 _FEWEST_ROWS: Final = 8
-#: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
-_SHORT_RUN: Final = 64
 #: From so many bytes on it takes longer to copy a text into rows than to write it.
 _LONG_TEXT: Final = 256
 #: Texts are joined in runs of so many bytes: with more, a frame and what is copied into it together often took so
@@ -149,7 +147,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         columns = [batch[done + i : end : width] for i in range(width)]
         data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual, room, plan.rewrites)
         if data is None:
-            if size >= _SHORT_RUN:
+            if size >= SHORT_RUN:
                 most = size // 8
                 rows = 1  # which may teach the memo more keys
             elif refused:

@@ -18,7 +18,7 @@ Not for: deciding how many rows fit into a frame, nor for writing them or their 
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import chain, cycle, islice, repeat
 from operator import is_, is_not, itemgetter
 from types import NoneType
@@ -41,13 +41,22 @@ from .columns import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["encode"]
+__all__ = ["SHORT_RUN", "encode"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 #: Deeper ones are refused: a list that contains itself has no end.
 _DEEPEST: Final = 8
 #: Containers of more items are no rows.
 _WIDEST: Final = 64
+#: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
+SHORT_RUN: Final = 64
+#: Rows are looked at kind by kind if there are so many of each, on average.
+_FEWEST_OF_A_KIND: Final = 8
+#: So many rows are looked at first, and if they are of more than so many kinds, no others.
+_SAMPLE: Final = 64
+_MOST_IN_SAMPLE: Final = 20
+#: Objects of a type that fewer than one in so many are of are left to the loop.
+_RAREST: Final = 128
 
 
 def encode(
@@ -135,12 +144,13 @@ class _Rows:
         memoized: the columns of objects that are memoized, in their order within a row; or `_Groups` of such objects.
         may_repeat: for each of them, whether an object may be fetched from the memo: else all must be new.
         seen: the ids of containers and instances.
+        is_long: whether fewer rows will be tried if these are refused.
         has_gaps: whether `_GAP` stands in some of them, where an object is not memoized.
         has_groups: whether some of them are `_Groups`.
     """
 
     __slots__ = (
-        "containers", "has_gaps", "has_groups", "is_usual", "may_repeat", "memo", "memoized", "n", "parts",
+        "containers", "has_gaps", "has_groups", "is_long", "is_usual", "may_repeat", "memo", "memoized", "n", "parts",
         "reducer_of", "rewrites", "seen",
     )  # fmt: skip
 
@@ -163,6 +173,7 @@ class _Rows:
         self.memoized: list[Any] = []
         self.may_repeat: list[bool] = []
         self.seen: set[int] = set()
+        self.is_long = n >= SHORT_RUN
         self.has_gaps = False
         self.has_groups = False
 
@@ -263,11 +274,19 @@ class _Rows:
             self.parts.append((write_atoms, objs, len(self.memoized)))
             self._add_memoized(memoized, True)
             self.has_gaps = True
-        elif depth and len(type_ids) == 2 and id(NoneType) in type_ids:
+        elif not depth:
+            raise Refused
+        elif depth == _DEEPEST and 2 * sum(id(type(x)) in ATOM_IDS for x in objs[:_SAMPLE]) > _SAMPLE:
+            raise Refused  # most are atoms, which are sooner written by the loop
+        elif len(type_ids) == 2 and id(NoneType) in type_ids:
             self._check_numbers((None,))
             self._add_groups(NoneType, [x is not None for x in objs], [[x for x in objs if x is not None]], depth - 1)
         else:
-            raise Refused
+            names = [*map(id, map(type, objs))]
+            n = len(objs)
+            if len(type_ids) > n // _FEWEST_OF_A_KIND or min(map(names.count, type_ids)) * _RAREST < n:
+                raise Refused
+            self._add_kinds(names, objs, depth, _Rows.look)
 
     def _look_at_empty_tuples(self, objs: list[tuple[Any, ...]]) -> None:
         self._check_numbers(objs)
@@ -277,6 +296,12 @@ class _Rows:
 
     def _look_at_tuples(self, objs: list[Any], depth: int) -> None:
         n = len(objs[0])
+        if not all(map(n.__eq__, map(len, objs))):
+            sizes = [*map(len, objs)]
+            if not all(sizes) or len({*sizes}) > len(objs) // _FEWEST_OF_A_KIND:
+                raise Refused
+            self._add_kinds(sizes, objs, depth, _Rows._look_at_tuples)
+            return
         if n > _WIDEST:
             raise Refused
         if n > 3:
@@ -316,32 +341,71 @@ class _Rows:
         n = len(columns[0])
         if sum(sizes) != n:
             raise Refused
-        rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual, self.rewrites)
-        rows.seen = self.seen
+        rows = self._inner(n)
         if n:
             for column in columns:
                 rows.look(column, depth)
-        groups = _Groups(t, rows, sizes)
-        self.parts.append((groups, None, len(self.memoized) if rows.memoized else None))
-        if rows.memoized:
-            self.memoized.append(groups)
+        self._add_inner(_Groups(t, rows, sizes), (rows,))
+
+    def _inner(self, n: int) -> _Rows:
+        """Return what is not known yet of `n` rows that are parts of these."""
+        rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual, self.rewrites)
+        rows.seen = self.seen
+        rows.is_long = self.is_long
+        return rows
+
+    def _add_inner(self, part: _Groups | _Kinds, inner: Iterable[_Rows]) -> None:
+        """Add what consists of other rows."""
+        is_memoized = False
+        for rows in inner:
+            self.has_gaps |= rows.has_gaps
+            is_memoized |= bool(rows.memoized)
+        self.parts.append((part, None, len(self.memoized) if is_memoized else None))
+        if is_memoized:
+            self.memoized.append(part)
             self.may_repeat.append(True)  # it looks at its own
             self.has_groups = True
-            self.has_gaps |= rows.has_gaps
+
+    def _add_kinds(
+        self, names: list[Any], objs: list[Any], depth: int, look: Callable[[_Rows, list[Any], int], None]
+    ) -> None:
+        """Add objects of a few kinds: those of each are rows of their own.
+
+        Args:
+            names: what tells the kinds apart, one for each object; with a hash and an `__eq__` that are nobody's.
+            objs: the objects.
+            depth: as for `look`.
+            look: what is to look at those of one kind: `look`, or what that would call for them.
+        """
+        of_kinds: dict[Any, list[Any]] = {name: [] for name in names}
+        for name, x in zip(names, objs, strict=True):
+            of_kinds[name].append(x)
+        inner = {}
+        for name, of_kind in of_kinds.items():
+            inner[name] = rows = self._inner(len(of_kind))
+            look(rows, of_kind, depth)
+        self._add_inner(_Kinds(inner, names), inner.values())
 
     def _look_at_dicts(self, objs: list[dict[Any, Any]], depth: int) -> None:
         keys = (*objs[0],)
         n = len(keys)
-        self._add_memoized(objs)
-        if not (
+        is_one_kind = (
             0 < n <= _WIDEST
             and all(map(n.__eq__, map(len, objs)))
             and all(map(is_, chain.from_iterable(objs), cycle(keys)))  # not ==, which is anybody's, and too kind
-            and all(type(key) is int or id(key) in self.memo for key in keys)
-        ):
+        )
+        if not is_one_kind or not all(type(key) is int or id(key) in self.memo for key in keys):
+            if is_one_kind and self.is_long and all(type(key) is str for key in keys):
+                raise Refused  # a row that is saved alone teaches the memo its keys
+            names = None if is_one_kind else self._kinds_of_dicts(objs)
+            if names is not None:
+                self._add_kinds(names, objs, depth, _Rows._look_at_dicts)
+                return
+            self._add_memoized(objs)
             values = [*chain.from_iterable(map(dict.values, objs))]
             self._look_at_groups(dict, objs, [[*chain.from_iterable(objs)], values], depth)
             return
+        self._add_memoized(objs)
         self.parts.append(EMPTY_DICT + MEMOIZE if n == 1 else EMPTY_DICT + MEMOIZE + MARK)
         columns = zip(*map(dict.values, objs), strict=True)
         for key, column in zip(keys, columns, strict=True):
@@ -351,6 +415,27 @@ class _Rows:
                 self._add_get(key)
             self.look(list(column), depth)
         self.parts.append(SETITEM if n == 1 else SETITEMS)
+
+    def _kinds_of_dicts(self, objs: list[dict[Any, Any]]) -> list[tuple[str, ...]] | None:
+        """Return the keys of each dict, if they are texts, and of a few kinds; else None.
+
+        None, too, if all values seem to be numbers of one type, which are sooner written as one column.
+        """
+        sample = objs[:_SAMPLE]
+        types = {*map(id, map(type, chain.from_iterable(map(dict.values, sample))))}
+        if (len(types) < 2 and types <= NUMBER_IDS) or len({*map(_ids_of_keys, sample)}) > _MOST_IN_SAMPLE:
+            return None
+        keys = [*chain.from_iterable(objs)]
+        if not all(map(is_, map(type, keys), repeat(str))):
+            return None
+        names = [*map(tuple, objs)]
+        kinds = {*names}
+        ids = {*map(id, keys)}
+        if len(kinds) > len(objs) // _FEWEST_OF_A_KIND or len(ids) > len({*chain.from_iterable(kinds)}):
+            return None
+        if self.is_long and not ids <= self.memo.keys():
+            raise Refused  # as above
+        return names if len(kinds) > 1 else None
 
     def _look_at_instances(self, objs: list[Any], t: type, depth: int) -> None:
         """Add instances of a class, by what they are reduced to: one call, and a state (PEP 307)."""
@@ -429,7 +514,7 @@ class _Rows:
         """Return what each row memoizes."""
         if not self.has_groups:
             return zip(*self.memoized, strict=True)
-        columns = [c.memoized_by_row() if type(c) is _Groups else zip(c) for c in self.memoized]  # one each
+        columns = [zip(c) if type(c) is list else c.memoized_by_row() for c in self.memoized]  # one each
         return map(chain.from_iterable, zip(*columns, strict=True))
 
     def _split(self, gets: Gets) -> list[Gets]:
@@ -439,7 +524,7 @@ class _Rows:
             return [gets[i::width] for i in range(width)]
         found: list[Gets] = [[] for column in self.memoized]
         rest = iter(gets)
-        widths = [c.widths if type(c) is _Groups else repeat(1) for c in self.memoized]
+        widths = [repeat(1) if type(c) is list else c.widths for c in self.memoized]
         for row in zip(*widths):  # noqa: B905  # repeat() has no end
             for column, n in zip(found, row, strict=True):
                 column.extend(islice(rest, n))
@@ -494,6 +579,50 @@ class _Groups:
         """Return the column of the containers: a writer, as those of `columns`."""
         pieces = self.rows.rows(gets) if self.rows.parts else []  # else all are empty
         return [write_groups(self.t, pieces, self.sizes)]
+
+
+class _Kinds:
+    """Objects of a few kinds, those of each kind rows of their own.
+
+    Attributes:
+        inner: by what tells the kinds apart, the rows of each.
+        names: that of each object.
+        widths: how many objects are memoized for each of them, once `memoized_by_row` has been called.
+    """
+
+    __slots__ = ("inner", "names", "widths")
+
+    def __init__(self, inner: dict[Any, _Rows], names: list[Any]) -> None:
+        self.inner = inner
+        self.names = names
+        self.widths: list[int] = []
+
+    def memoized_by_row(self) -> list[list[Any]]:
+        """Return what each object memoizes."""
+        found: list[list[Any]] = self._in_order(
+            {
+                name: map(list, rows.memoized_by_row()) if rows.memoized else repeat([])
+                for name, rows in self.inner.items()
+            }
+        )
+        self.widths = [*map(len, found)]
+        return found
+
+    def __call__(self, objs: Any, gets: Gets | None) -> list[Column]:
+        """Return the column of the objects: a writer, as those of `columns`."""
+        gets_of: dict[Any, Gets] = {name: [] for name in self.inner}
+        if gets is not None:
+            rest = iter(gets)
+            for name, n in zip(self.names, self.widths, strict=True):
+                gets_of[name].extend(islice(rest, n))
+        return [self._in_order({name: iter(rows.rows(gets_of[name] or None)) for name, rows in self.inner.items()})]
+
+    def _in_order(self, of_kinds: dict[Any, Iterator[Any]]) -> list[Any]:
+        return [*map(next, map(of_kinds.__getitem__, self.names))]
+
+
+def _ids_of_keys(obj: dict[Any, Any]) -> tuple[int, ...]:
+    return (*map(id, obj),)
 
 
 def _is_given(values: Iterable[Any]) -> Iterable[bool]:

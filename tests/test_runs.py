@@ -53,6 +53,35 @@ def check_object(obj: Any, protocols: tuple[int, ...] = (2, 4, 5)) -> None:
         assert expected == got
 
 
+def _key(text: str) -> str:
+    """Return a text that is no other one's object."""
+    return "".join(["a ", text])
+
+
+_SHARED: Any = [[1], {"c": 1}, (1, 2)]
+#: Makers of rows of a few kinds.
+KINDS: dict[str, Callable[[int], Any]] = {
+    "a missing key": lambda i: {"a": i, "b": "x", "c": None} if i % 3 else {"a": i, "c": f"{i}"},
+    "all keys missing": lambda i: {"a": i, "b": "x"} if i % 3 else {},
+    "another order": lambda i: {"a": i, "b": f"{i}"} if i % 2 else {"b": f"{i}", "a": i},
+    "shared values": lambda i: {"a": f"v{i % 5}", "b": (f"v{i % 7}", i)} if i % 3 else {"b": f"v{i % 5}", "d": b"x"},
+    "numbers only": lambda i: {"a": i, "b": i} if i % 3 else {"a": i},
+    "keys that come late": lambda i: {"a": f"{i}", "b": i} if i < 30 or i % 5 else {f"k{i % 3}": f"{i}", "b": 1},
+    "equal keys": lambda i: {_key("x"): f"{i}", "b": i} if i % 5 else {"b": f"{i}"},
+    "keys of several types": lambda i: {1: f"{i}", "b": i} if i % 5 else {(1,): f"{i}", b"b": 2},
+    "lists and dicts": lambda i: [i, f"{i}"] if i % 2 else {"a": f"{i}"},
+    "sets and tuples": lambda i: ({i, f"{i}"}, frozenset((i,)), (i, f"t{i % 9}"), (i,), [])[i % 5],
+    "lengths of tuples": lambda i: (i, f"{i}", "x")[: 1 + i % 3],
+    "long and short tuples": lambda i: (i, f"{i}") * (1 + i % 4),
+    "empty tuples": lambda i: (i,) * (i % 3),
+    "mostly atoms": lambda i: (i, f"{i}", None, {"a": 1})[i % 4],
+    "one in 300": lambda i: {"a": f"{i}"} if i % 300 else [i],
+    "of any number": lambda i: {f"k{i % 30}": f"{i}"},
+    "nested": lambda i: {"a": {"b": [{"c": i} if i % 2 else {"d": f"{i}"}]}} if i % 3 else {"a": [i], "e": ({"c": 1},)},
+    "containers that come twice": lambda i: {"a": i, "b": _SHARED[i % 3] if i % 50 == 49 else [i]} if i % 2 else [i, 2],
+}
+
+
 @pytest.mark.parametrize("block", range(SEEDS))
 def test_random_tables(block: int) -> None:
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
@@ -63,6 +92,37 @@ def test_random_tables(block: int) -> None:
             raise AssertionError(f"seed {seed}") from exc
 
 
+@pytest.mark.parametrize("block", range(SEEDS))
+def test_random_records(block: int) -> None:
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        make = tables.records(seed)
+        try:
+            check_object(make(), (2, 4, 5) if seed % 4 == 0 else (4,))
+            check_object({"a": make(), "b": [make()]}, (4,))
+        except AssertionError as exc:
+            raise AssertionError(f"seed {seed}") from exc
+
+
+@pytest.mark.parametrize("n", [7, 8, 16, 63, 64, 65, 200, 999, 1001])
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_rows(name: str, n: int) -> None:
+    """Rows of a few kinds, of which the memo learns the keys early, late or never; also in rows, and as values."""
+    make = KINDS[name]
+    rows = [make(i) for i in range(n)]
+    for obj in (rows, tuple(rows), dict(enumerate(rows)), [{"id": i, "row": make(i)} for i in range(n)], [rows, rows]):
+        check_object(obj, (4, 5) if n < 70 else (4,))
+
+
+def test_kinds_are_found() -> None:
+    """What the above is about: a few kinds are written in a run, equal keys that are several objects are not."""
+    for name, make in KINDS.items():
+        rows = [make(i) for i in range(40)]
+        keys = list(dict.fromkeys(key for row in rows if type(row) is dict for key in row))
+        memo = {id(key): (i, key) for i, key in enumerate(keys)}
+        data = runs.encode([rows], memo, 4, CONTAINERS, lambda t: None, True)
+        assert (data is None) == (name in ("mostly atoms", "one in 300", "empty tuples", "of any number")), name
+
+
 @pytest.mark.soak
 def test_soak_tables() -> None:
     """As many as there is time for; from SOAK_SEED on."""
@@ -71,6 +131,7 @@ def test_soak_tables() -> None:
     while time.monotonic() < end:
         try:
             check_object(tables.table(seed)(), (random.Random(seed).choice((2, 3, 4, 5)),))
+            check_object(tables.records(seed)(), (4,))
         except AssertionError as exc:
             raise AssertionError(f"seed {seed}") from exc
         seed += 1

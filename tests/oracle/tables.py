@@ -1,6 +1,6 @@
 """Random tables: containers of many items of one shape, with what breaks the shape; for what is written in runs.
 
-    table(rng) --> a function that makes it, the same objects at each call but for their ids
+    table(seed), records(seed) --> a function that makes it, the same objects at each call but for their ids
 
 Not for: graphs of any shape (`strategies`), nor what aims at grafts (`grafts`).
 """
@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["ATOMS", "INSTANCES", "WithState", "table"]
+__all__ = ["ATOMS", "INSTANCES", "WithState", "records", "table"]
 
 Maker = Callable[[int], Any]
 
@@ -232,6 +232,9 @@ def _shape(rng: random.Random, depth: int) -> Maker:
     if depth and rng.random() < 0.15:
         there = _shape(rng, depth)
         return lambda i: there(i) if rng.random() < 0.7 else None
+    if depth and rng.random() < 0.15:
+        kinds = [_shape(rng, depth - 1) for _ in range(rng.choice((2, 3, 5)))]
+        return lambda i: kinds[min(int(rng.expovariate(1)), len(kinds) - 1)](i)
     kind = rng.randrange(12) if depth else 0
     if kind > 9:
         make = rng.choice(list(INSTANCES.values()))
@@ -256,10 +259,15 @@ def _shape(rng: random.Random, depth: int) -> Maker:
     items = [_shape(rng, depth - 1) for _ in range(min(n, 6))] * (1 if n <= 6 else n)
     items = items[:n]
     if kind < 7:
+        if rng.random() < 0.3:
+            return lambda i: tuple([item(i) for item in items[: rng.randrange(n + 1) or None]])
         return lambda i: tuple([item(i) for item in items])
     if kind == 7:
         return lambda i: [item(i) for item in items]
     keys: list[Any] = [f"key{k}" if rng.random() < 0.9 else rng.choice((k, k + 300, (k,))) for k in range(n)]
+    if rng.random() < 0.3:
+        rate = rng.choice((0.5, 0.9, 0.99))
+        return lambda i: {key: item(i) for key, item in zip(keys, items, strict=True) if rng.random() < rate}
     return lambda i: {key: item(i) for key, item in zip(keys, items, strict=True)}
 
 
@@ -301,5 +309,48 @@ def table(seed: int) -> Callable[[], Any]:
             whole = rows
         before = "".join(["b"] * rng.choice((0, 0, 10, 64_000, 65_400, 65_500, rng.randrange(65_536))))
         return whole if not before else [before, whole, rows[:3]]
+
+    return make
+
+
+def records(seed: int) -> Callable[[], list[Any]]:
+    """Return what makes random records, as data from the web has them: of some kinds, with fields that may be missing.
+
+    The same at each call.
+    """
+
+    def make() -> list[Any]:
+        rng = random.Random(seed)
+        pool = [f"value {k}" for k in range(rng.choice((1, 5, 300)))]
+        names = [f"field {k}" for k in range(9)]
+        fields: list[Maker] = [
+            lambda i: i,
+            lambda i: i / 7,
+            lambda i: f"text {i}",
+            lambda i: rng.choice(pool),
+            lambda i: [rng.choice(pool) for _ in range(rng.randrange(4))],
+            lambda i: None if rng.random() < 0.5 else {names[0]: i},
+            lambda i: (i, rng.choice(pool)) if rng.random() < 0.5 else (i,),
+            lambda i: rng.choice((i, pool[0], None, b"bytes", {names[1]: rng.choice(pool)}, [i])),
+            lambda i: shared[i % len(shared)] if rng.random() < rare else i,
+        ]
+        shared: list[Any] = [[1], {"a": 1}, (1, 2), "text", 1 << 80]
+        rare = rng.choice((0, 0, 0.01))
+        others = rng.choice((0, 0, 0.005))
+        kinds = []
+        for _ in range(rng.choice((1, 2, 3, 6))):
+            of_kind = rng.sample(range(9), rng.randrange(1, 8))
+            kinds.append((rng.choice((dict, dict, dict, list, tuple)), of_kind, rng.choice((1, 1, 0.9, 0.5))))
+        weights = [rng.choice((1, 5, 50)) for _ in kinds]
+        found: list[Any] = []
+        for i in range(rng.choice((8, 15, 40, 63, 64, 65, 300, 999, 1000, 1001, 1100))):
+            t, of_kind, rate = rng.choices(kinds, weights)[0]
+            chosen = [k for k in of_kind if rng.random() < rate]
+            if t is dict:
+                keys = ["".join(["other ", names[k]]) if rng.random() < others else names[k] for k in chosen]
+                found.append({key: fields[k](i) for key, k in zip(keys, chosen, strict=True)})
+            else:
+                found.append(t(fields[k](i) for k in chosen))
+        return found
 
     return make
