@@ -76,6 +76,8 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
+#: Of fewer items each is asked whether it is worth a plan, and not what they are in.
+_FOR_PLAN = 4
 _may_graft = CPickler is not None
 
 
@@ -163,7 +165,10 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if (
                 plan is not PLAIN
                 and plan is not FEW
-                and ((plan is not ASIDE and plan is not COLD) or ((t is tuple or t is dict or t is list) and obj))
+                and (
+                    (plan is not ASIDE and plan is not COLD)
+                    or ((t is tuple or t is dict or t is list) and len(obj) >= (_FOR_PLAN if plan is ASIDE else 1))
+                )
             ):
                 if plan is None and (
                     t in _ATOMS or (graft.is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
