@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from ._stdlib import is_usual_file
 from .columns import forget
 from .doubts import holds
-from .hooks import ATOM_IDS, NUMBER_IDS, Plan
+from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, Plan
 from .known import METACLASS_IDS, reducer
 from .runs import SHORT_RUN, encode
 
@@ -33,6 +33,9 @@ SHORTEST_OF_ATOMS: Final = 48
 _FEWEST_ROWS: Final = 8
 #: From so many bytes on it takes longer to copy a text into rows than to write it.
 _LONG_TEXT: Final = 256
+#: Rows that differ in length are encoded so many at a time: their average is not known from the first one, and what is
+#: thrown away, where they do not fit in, is less.
+_MIXED_RUN: Final = 256
 #: Texts are joined in runs of so many bytes: with more, a frame and what is copied into it together often took so
 #: much memory that malloc got it from the system, and gave it back, each time.
 _MOST_OF_TEXTS: Final = 32 * 1024
@@ -106,7 +109,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             reducers[t] = reducer(pickler, plan, t)
         return reducers[t]
 
-    most = n
+    most = longest = min(n, _MIXED_RUN) if _are_mixed(batch[width - 1 : 16 * width : width]) else n
     refused = overshot = False
     # How many are to be saved one by one: a container teaches the memo its keys, and how long it is.
     rows = 0 if id(t) in ATOM_IDS else 1
@@ -168,12 +171,18 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             overshot = True
             if most < _FEWEST_ROWS:
                 rows = size  # up to the end of the frame, or beyond
-                most = n
+                most = longest
         else:
             write(data)
             unsaved.__setstate__(end)
             done = end
-            most *= 2
+            most = min(2 * most, longest)
             refused = overshot = False
     if done < n:
         yield unsaved, n - done
+
+
+def _are_mixed(rows: list[Any]) -> bool:
+    """Tell whether some rows are containers of different types or lengths."""
+    types = {*map(id, map(type, rows))}
+    return types <= CONTAINER_IDS and (len(types) > 1 or len({*map(len, rows)}) > 1)

@@ -10,7 +10,8 @@
     [{"id": 1, "tags": [2, 3]}, {"id": 4, ... -> b'}\\x94(h\\x05' | ids | b'h\\x06]\\x94(' | 2, ... | 3, ... | b'eu'
 
 A container whose items are of one shape adds columns, and so does an instance by what it is reduced to, whatever their
-depth.  What has no such shape is refused, and so are instances whose reduce might run code of others.
+depth; so do objects of a few shapes, kind by kind (`groups`).  What has no such shape is refused, and so are instances
+whose reduce might run code of others.
 
 Not for: deciding how many rows fit into a frame, nor for writing them or their memo entries (`plain`).
 """
@@ -18,13 +19,14 @@ Not for: deciding how many rows fit into a frame, nor for writing them or their 
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from itertools import chain, cycle, islice, repeat
 from operator import is_, is_not, itemgetter
 from types import NoneType
 from typing import Any, Final
 
 from ._stdlib import BATCHSIZE
+from .groups import Groups, Kinds, Rows
 from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, are_fetched
 from .opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES
 
@@ -36,8 +38,8 @@ from pickle import (  # isort: skip
 )
 from .columns import (  # isort: skip
     FRAME_SIZE, Column, Gets, Memo, Pieces, Refused, Writer, encode_atoms, forget, join_floats, join_gets, join_ints,
-    join_rows, join_texts, memoize, pack_get, write_atoms, write_bools, write_bytes, write_floats, write_groups,
-    write_int, write_ints, write_strs,
+    join_rows, join_texts, memoize, pack_get, write_atoms, write_bools, write_bytes, write_floats, write_int,
+    write_ints, write_strs,
 )
 # fmt: on
 
@@ -141,12 +143,12 @@ class _Rows:
         memo, containers, reducer_of, is_usual, rewrites: what `encode` was given.
         n: how many rows there are.
         parts: what rows have here: a column, or its writer, the objects, and their place in `memoized` or None.
-        memoized: the columns of objects that are memoized, in their order within a row; or `_Groups` of such objects.
+        memoized: the columns of objects that are memoized, in their order within a row; or `Groups` of such objects.
         may_repeat: for each of them, whether an object may be fetched from the memo: else all must be new.
         seen: the ids of containers and instances.
         is_long: whether fewer rows will be tried if these are refused.
         has_gaps: whether `_GAP` stands in some of them, where an object is not memoized.
-        has_groups: whether some of them are `_Groups`.
+        has_groups: whether some of them are `Groups`.
     """
 
     __slots__ = (
@@ -276,7 +278,7 @@ class _Rows:
             self.has_gaps = True
         elif not depth:
             raise Refused
-        elif depth == _DEEPEST and 2 * sum(id(type(x)) in ATOM_IDS for x in objs[:_SAMPLE]) > _SAMPLE:
+        elif depth == _DEEPEST and 2 * sum(id(type(x)) in ATOM_IDS for x in objs[:_SAMPLE]) > min(len(objs), _SAMPLE):
             raise Refused  # most are atoms, which are sooner written by the loop
         elif len(type_ids) == 2 and id(NoneType) in type_ids:
             self._check_numbers((None,))
@@ -296,17 +298,19 @@ class _Rows:
 
     def _look_at_tuples(self, objs: list[Any], depth: int) -> None:
         n = len(objs[0])
-        if not all(map(n.__eq__, map(len, objs))):
-            sizes = [*map(len, objs)]
-            if not all(sizes) or len({*sizes}) > len(objs) // _FEWEST_OF_A_KIND:
-                raise Refused
-            self._add_kinds(sizes, objs, depth, _Rows._look_at_tuples)
-            return
         if n > _WIDEST:
             raise Refused
+        try:
+            columns = [*zip(*objs, strict=True)]
+        except ValueError:  # they differ in length
+            sizes = [*map(len, objs)]
+            if not all(sizes) or len({*sizes}) > len(objs) // _FEWEST_OF_A_KIND:
+                raise Refused from None
+            self._add_kinds(sizes, objs, depth, _Rows._look_at_tuples)
+            return
         if n > 3:
             self.parts.append(MARK)
-        for column in zip(*objs, strict=True):
+        for column in columns:
             self.look(list(column), depth)
         self.parts.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
         self._add_memoized(objs)
@@ -345,7 +349,7 @@ class _Rows:
         if n:
             for column in columns:
                 rows.look(column, depth)
-        self._add_inner(_Groups(t, rows, sizes), (rows,))
+        self._add_inner(Groups(t, rows, sizes), (rows,))
 
     def _inner(self, n: int) -> _Rows:
         """Return what is not known yet of `n` rows that are parts of these."""
@@ -354,7 +358,7 @@ class _Rows:
         rows.is_long = self.is_long
         return rows
 
-    def _add_inner(self, part: _Groups | _Kinds, inner: Iterable[_Rows]) -> None:
+    def _add_inner(self, part: Groups | Kinds, inner: Iterable[Rows]) -> None:
         """Add what consists of other rows."""
         is_memoized = False
         for rows in inner:
@@ -380,11 +384,11 @@ class _Rows:
         of_kinds: dict[Any, list[Any]] = {name: [] for name in names}
         for name, x in zip(names, objs, strict=True):
             of_kinds[name].append(x)
-        inner = {}
+        inner: dict[Any, Rows] = {}
         for name, of_kind in of_kinds.items():
             inner[name] = rows = self._inner(len(of_kind))
             look(rows, of_kind, depth)
-        self._add_inner(_Kinds(inner, names), inner.values())
+        self._add_inner(Kinds(inner, names), inner.values())
 
     def _look_at_dicts(self, objs: list[dict[Any, Any]], depth: int) -> None:
         keys = (*objs[0],)
@@ -548,77 +552,6 @@ class _Rows:
             return None
         rest = iter(gets)
         return [None if x is _GAP else next(rest) for x in objs]
-
-
-class _Groups:
-    """Containers of different lengths, whose items are rows of their own; or what may be None, and else is such a row.
-
-    Attributes:
-        t: the containers' type, or NoneType.
-        rows: all their items, one container's after the other's.
-        sizes: how many of them each container has.
-        widths: how many objects of each container's items are memoized, once `memoized_by_row` has been called.
-    """
-
-    __slots__ = ("rows", "sizes", "t", "widths")
-
-    def __init__(self, t: type, rows: _Rows, sizes: list[int]) -> None:
-        self.t = t
-        self.rows = rows
-        self.sizes = sizes
-        self.widths: list[int] = []
-
-    def memoized_by_row(self) -> list[list[Any]]:
-        """Return what the items of each container memoize."""
-        rest = iter(self.rows.memoized_by_row())
-        found = [[*chain.from_iterable(islice(rest, n))] for n in self.sizes]
-        self.widths = [*map(len, found)]
-        return found
-
-    def __call__(self, objs: Any, gets: Gets | None) -> list[Column]:
-        """Return the column of the containers: a writer, as those of `columns`."""
-        pieces = self.rows.rows(gets) if self.rows.parts else []  # else all are empty
-        return [write_groups(self.t, pieces, self.sizes)]
-
-
-class _Kinds:
-    """Objects of a few kinds, those of each kind rows of their own.
-
-    Attributes:
-        inner: by what tells the kinds apart, the rows of each.
-        names: that of each object.
-        widths: how many objects are memoized for each of them, once `memoized_by_row` has been called.
-    """
-
-    __slots__ = ("inner", "names", "widths")
-
-    def __init__(self, inner: dict[Any, _Rows], names: list[Any]) -> None:
-        self.inner = inner
-        self.names = names
-        self.widths: list[int] = []
-
-    def memoized_by_row(self) -> list[list[Any]]:
-        """Return what each object memoizes."""
-        found: list[list[Any]] = self._in_order(
-            {
-                name: map(list, rows.memoized_by_row()) if rows.memoized else repeat([])
-                for name, rows in self.inner.items()
-            }
-        )
-        self.widths = [*map(len, found)]
-        return found
-
-    def __call__(self, objs: Any, gets: Gets | None) -> list[Column]:
-        """Return the column of the objects: a writer, as those of `columns`."""
-        gets_of: dict[Any, Gets] = {name: [] for name in self.inner}
-        if gets is not None:
-            rest = iter(gets)
-            for name, n in zip(self.names, self.widths, strict=True):
-                gets_of[name].extend(islice(rest, n))
-        return [self._in_order({name: iter(rows.rows(gets_of[name] or None)) for name, rows in self.inner.items()})]
-
-    def _in_order(self, of_kinds: dict[Any, Iterator[Any]]) -> list[Any]:
-        return [*map(next, map(of_kinds.__getitem__, self.names))]
 
 
 def _ids_of_keys(obj: dict[Any, Any]) -> tuple[int, ...]:

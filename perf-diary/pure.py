@@ -104,6 +104,8 @@ def tables() -> dict[str, object]:
         "missing_values": [{"a": i, "b": None if pick() < 0.5 else {"c": i}} for i in range(2000)],
         "one_odd_row_in_300": [{"id": i, "x": str(i)} if i % 300 else [i] for i in range(3000)],
         "two_kinds_of_rows": [(i, "a") if pick() < 0.5 else {"b": i} for i in range(2000)],
+        "optional_fields": [_record(i, generator) for i in range(2000)],
+        "events": [_event(i) for i in range(3000)],
         "pairs_as_keys": {(i, i + 1): str(i) for i in range(2000)},
         "words": " ".join(words).split(),
         "long_texts": ["".join([chr(60 + i % 50)] * 3000) for i in range(300)],
@@ -115,6 +117,24 @@ def tables() -> dict[str, object]:
         "reduce_of_much": Reduced([{"id": i, "x": str(i)} for i in range(500)]),
         "reduces_in_rows": [{"id": i, "value": Reduced(i)} for i in range(1000)],
     }
+
+
+def _record(i: int, generator: random.Random) -> dict[str, object]:
+    pick = generator.random
+    found: dict[str, object] = {"id": i, "name": f"user {i}", "score": pick(), "active": pick() < 0.5}
+    if pick() < 0.5:
+        found["email"] = f"user{i}@example.org"
+    if pick() < 0.3:
+        found["parent"] = generator.randrange(1000)
+    return {**found, "tags": [f"t{generator.randrange(40)}" for _ in range(3)]}
+
+
+def _event(i: int) -> dict[str, object]:
+    if i % 3 == 0:
+        return {"type": "click", "x": i % 640, "y": i % 480, "time": i / 7}
+    if i % 3 == 1:
+        return {"type": "key", "key": f"k{i % 50}", "time": i / 7}
+    return {"type": "view", "url": f"/page/{i}", "milliseconds": i % 1000, "referrer": None}
 
 
 def _tree(depth: int) -> object:
