@@ -21,7 +21,7 @@ from .columns import forget
 from .doubts import holds
 from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, Plan
 from .known import METACLASS_IDS, reducer
-from .runs import SHORT_RUN, encode
+from .runs import encode
 
 __all__ = ["SHORTEST_OF_ATOMS", "SHORTEST_RUN", "parts"]
 
@@ -33,6 +33,8 @@ SHORTEST_OF_ATOMS: Final = 48
 _FEWEST_ROWS: Final = 8
 #: From so many bytes on it takes longer to copy a text into rows than to write it.
 _LONG_TEXT: Final = 256
+#: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
+_SHORT_RUN: Final = 64
 #: Rows that differ in length are encoded so many at a time: their average is not known from the first one, and what is
 #: thrown away, where they do not fit in, is less.
 _MIXED_RUN: Final = 256
@@ -111,6 +113,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
 
     most = longest = min(n, _MIXED_RUN) if _are_mixed(batch[width - 1 : 16 * width : width]) else n
     refused = overshot = False
+    learns_keys = True  # once: where new ones come again and again, runs would always be short
     # How many are to be saved one by one: a container teaches the memo its keys, and how long it is.
     rows = 0 if id(t) in ATOM_IDS else 1
     while done < n:
@@ -148,9 +151,20 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         end = done + size * width
         before = len(memo)
         columns = [batch[done + i : end : width] for i in range(width)]
-        data = encode(columns, memo, plan.proto, plan.containers, reducer_of, is_usual, room, plan.rewrites)
+        data = encode(
+            columns,
+            memo,
+            plan.proto,
+            plan.containers,
+            reducer_of,
+            is_usual,
+            room,
+            plan.rewrites,
+            learns_keys and size >= _SHORT_RUN,
+        )
         if data is None:
-            if size >= SHORT_RUN:
+            if size >= _SHORT_RUN:
+                learns_keys = False
                 most = size // 8
                 rows = 1  # which may teach the memo more keys
             elif refused:

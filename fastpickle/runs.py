@@ -19,6 +19,7 @@ Not for: deciding how many rows fit into a frame, nor for writing them or their 
 from __future__ import annotations
 
 import copyreg
+from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from itertools import chain, cycle, islice, repeat
 from operator import is_, is_not, itemgetter
@@ -43,15 +44,13 @@ from .columns import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["SHORT_RUN", "encode"]
+__all__ = ["encode"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 #: Deeper ones are refused: a list that contains itself has no end.
 _DEEPEST: Final = 8
 #: Containers of more items are no rows.
 _WIDEST: Final = 64
-#: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
-SHORT_RUN: Final = 64
 #: Rows are looked at kind by kind if there are so many of each, on average.
 _FEWEST_OF_A_KIND: Final = 8
 #: So many rows are looked at first, and if they are of more than so many kinds, no others.
@@ -70,6 +69,7 @@ def encode(
     is_usual: bool,
     room: int = FRAME_SIZE,
     rewrites: Callable[[type], Any] | None = None,
+    learns_keys: bool = False,
 ) -> bytes | None:
     """Encode rows of objects, as a pickler with this memo would write them one by one, but for frames.
 
@@ -83,6 +83,7 @@ def encode(
         room: how much goes into the frame.  Of texts, those for which there is none are taken off the ends of the
             columns; of anything else more may be returned.
         rewrites: tells of a type whether its objects are not fetched from the memo (`hooks.Plan`); or None.
+        learns_keys: whether dicts with keys that are new to the memo are to be refused: sooner, if it can learn them.
 
     Returns:
         The opcodes; None if the objects have no common shape, and then the memo is as it was.
@@ -117,6 +118,7 @@ def encode(
                 return b"".join(pieces)
             forget(memo, before)
         rows = _Rows(memo, len(objs), containers, reducer_of, is_usual, rewrites)
+        rows.learns_keys = learns_keys
         for objs in columns:
             rows.look(objs, _DEEPEST)
         return None if proto < 4 and rows.memoized else rows.encode()
@@ -143,17 +145,18 @@ class _Rows:
         memo, containers, reducer_of, is_usual, rewrites: what `encode` was given.
         n: how many rows there are.
         parts: what rows have here: a column, or its writer, the objects, and their place in `memoized` or None.
-        memoized: the columns of objects that are memoized, in their order within a row; or `Groups` of such objects.
+        memoized: the columns of objects that are memoized, in their order within a row; or `Groups` or `Kinds`
+            of such objects.
         may_repeat: for each of them, whether an object may be fetched from the memo: else all must be new.
         seen: the ids of containers and instances.
-        is_long: whether fewer rows will be tried if these are refused.
+        learns_keys: whether keys that are new to the memo are to be refused.
         has_gaps: whether `_GAP` stands in some of them, where an object is not memoized.
-        has_groups: whether some of them are `Groups`.
+        has_groups: whether some of them are `Groups` or `Kinds`.
     """
 
     __slots__ = (
-        "containers", "has_gaps", "has_groups", "is_long", "is_usual", "may_repeat", "memo", "memoized", "n", "parts",
-        "reducer_of", "rewrites", "seen",
+        "containers", "has_gaps", "has_groups", "is_usual", "learns_keys", "may_repeat", "memo", "memoized", "n",
+        "parts", "reducer_of", "rewrites", "seen",
     )  # fmt: skip
 
     def __init__(
@@ -175,7 +178,7 @@ class _Rows:
         self.memoized: list[Any] = []
         self.may_repeat: list[bool] = []
         self.seen: set[int] = set()
-        self.is_long = n >= SHORT_RUN
+        self.learns_keys = False
         self.has_gaps = False
         self.has_groups = False
 
@@ -286,7 +289,7 @@ class _Rows:
         else:
             names = [*map(id, map(type, objs))]
             n = len(objs)
-            if len(type_ids) > n // _FEWEST_OF_A_KIND or min(map(names.count, type_ids)) * _RAREST < n:
+            if len(type_ids) > n // _FEWEST_OF_A_KIND or min(Counter(names).values()) * _RAREST < n:
                 raise Refused
             self._add_kinds(names, objs, depth, _Rows.look)
 
@@ -355,7 +358,7 @@ class _Rows:
         """Return what is not known yet of `n` rows that are parts of these."""
         rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual, self.rewrites)
         rows.seen = self.seen
-        rows.is_long = self.is_long
+        rows.learns_keys = self.learns_keys
         return rows
 
     def _add_inner(self, part: Groups | Kinds, inner: Iterable[Rows]) -> None:
@@ -399,7 +402,7 @@ class _Rows:
             and all(map(is_, chain.from_iterable(objs), cycle(keys)))  # not ==, which is anybody's, and too kind
         )
         if not is_one_kind or not all(type(key) is int or id(key) in self.memo for key in keys):
-            if is_one_kind and self.is_long and all(type(key) is str for key in keys):
+            if is_one_kind and self.learns_keys and all(type(key) is str for key in keys):
                 raise Refused  # a row that is saved alone teaches the memo its keys
             names = None if is_one_kind else self._kinds_of_dicts(objs)
             if names is not None:
@@ -425,6 +428,8 @@ class _Rows:
 
         None, too, if all values seem to be numbers of one type, which are sooner written as one column.
         """
+        if max(map(len, objs)) > _WIDEST:
+            return None
         sample = objs[:_SAMPLE]
         types = {*map(id, map(type, chain.from_iterable(map(dict.values, sample))))}
         if (len(types) < 2 and types <= NUMBER_IDS) or len({*map(_ids_of_keys, sample)}) > _MOST_IN_SAMPLE:
@@ -437,7 +442,7 @@ class _Rows:
         ids = {*map(id, keys)}
         if len(kinds) > len(objs) // _FEWEST_OF_A_KIND or len(ids) > len({*chain.from_iterable(kinds)}):
             return None
-        if self.is_long and not ids <= self.memo.keys():
+        if self.learns_keys and not ids <= self.memo.keys():
             raise Refused  # as above
         return names if len(kinds) > 1 else None
 
