@@ -35,6 +35,9 @@ _FEWEST_ROWS: Final = 8
 _LONG_TEXT: Final = 256
 #: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
 _SHORT_RUN: Final = 64
+#: So many rows at the most, after half as many, ... are saved one by one to teach the memo what it has not got: keys that
+#: are new again and again have no end.
+_MOST_LESSONS: Final = 16
 #: Rows that differ in length are encoded so many at a time: their average is not known from the first one, and what is
 #: thrown away, where they do not fit in, is less.
 _MIXED_RUN: Final = 256
@@ -113,7 +116,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
 
     most = longest = min(n, _MIXED_RUN) if _are_mixed(batch[width - 1 : 16 * width : width]) else n
     refused = overshot = False
-    learns_keys = True  # once: where new ones come again and again, runs would always be short
+    lessons = 1  # how many rows are saved one by one, the next time that the memo is to be taught keys or classes
     # How many are to be saved one by one: a container teaches the memo its keys, and how long it is.
     rows = 0 if id(t) in ATOM_IDS else 1
     while done < n:
@@ -160,11 +163,13 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             is_usual,
             room,
             plan.rewrites,
-            learns_keys and size >= _SHORT_RUN,
+            lessons <= _MOST_LESSONS and size >= _SHORT_RUN,
         )
-        if data is None:
+        if data == b"":
+            rows = lessons
+            lessons *= 2
+        elif data is None:
             if size >= _SHORT_RUN:
-                learns_keys = False
                 most = size // 8
                 rows = 1  # which may teach the memo more keys
             elif refused:
@@ -172,6 +177,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             else:
                 refused = True
                 rows = size
+        if not data:
             continue
         if len(columns[0]) < size:
             size = len(columns[0])

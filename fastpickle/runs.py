@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from ._stdlib import BATCHSIZE
 from .groups import Groups, Kinds, Rows
-from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, are_fetched
+from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, PLAIN_IDS, are_fetched
 from .opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES
 
 # fmt: off
@@ -69,7 +69,7 @@ def encode(
     is_usual: bool,
     room: int = FRAME_SIZE,
     rewrites: Callable[[type], Any] | None = None,
-    learns_keys: bool = False,
+    learns: bool = False,
 ) -> bytes | None:
     """Encode rows of objects, as a pickler with this memo would write them one by one, but for frames.
 
@@ -83,10 +83,11 @@ def encode(
         room: how much goes into the frame.  Of texts, those for which there is none are taken off the ends of the
             columns; of anything else more may be returned.
         rewrites: tells of a type whether its objects are not fetched from the memo (`hooks.Plan`); or None.
-        learns_keys: whether dicts with keys that are new to the memo are to be refused: sooner, if it can learn them.
+        learns: whether the memo may be taught keys and classes first, by rows that are saved alone.
 
     Returns:
-        The opcodes; None if the objects have no common shape, and then the memo is as it was.
+        The opcodes; None if the objects have no common shape, nothing if the memo is to be taught first. With neither
+        the memo is as it was.
     """
     objs = columns[0]
     before = len(memo)
@@ -118,12 +119,14 @@ def encode(
                 return b"".join(pieces)
             forget(memo, before)
         rows = _Rows(memo, len(objs), containers, reducer_of, is_usual, rewrites)
-        rows.learns_keys = learns_keys
+        rows.learns = learns
         for objs in columns:
             rows.look(objs, _DEEPEST)
         return None if proto < 4 and rows.memoized else rows.encode()
     except BaseException as exc:
         forget(memo, before)
+        if isinstance(exc, _Untaught):
+            return b""
         if isinstance(exc, Exception):  # what cannot be saved fails again where it is saved one by one
             return None
         raise
@@ -138,6 +141,10 @@ def _in_turn(columns: list[list[Any]]) -> list[Any]:
     return objs
 
 
+class _Untaught(Refused):
+    """Keys or classes are new to the memo, which learns them from rows that are saved alone."""
+
+
 class _Rows:
     """What is known of some rows.
 
@@ -149,13 +156,13 @@ class _Rows:
             of such objects.
         may_repeat: for each of them, whether an object may be fetched from the memo: else all must be new.
         seen: the ids of containers and instances.
-        learns_keys: whether keys that are new to the memo are to be refused.
+        learns: as given to `encode`.
         has_gaps: whether `_GAP` stands in some of them, where an object is not memoized.
         has_groups: whether some of them are `Groups` or `Kinds`.
     """
 
     __slots__ = (
-        "containers", "has_gaps", "has_groups", "is_usual", "learns_keys", "may_repeat", "memo", "memoized", "n",
+        "containers", "has_gaps", "has_groups", "is_usual", "learns", "may_repeat", "memo", "memoized", "n",
         "parts", "reducer_of", "rewrites", "seen",
     )  # fmt: skip
 
@@ -178,7 +185,7 @@ class _Rows:
         self.memoized: list[Any] = []
         self.may_repeat: list[bool] = []
         self.seen: set[int] = set()
-        self.learns_keys = False
+        self.learns = False
         self.has_gaps = False
         self.has_groups = False
 
@@ -291,6 +298,8 @@ class _Rows:
             n = len(objs)
             if len(type_ids) > n // _FEWEST_OF_A_KIND or min(Counter(names).values()) * _RAREST < n:
                 raise Refused
+            if self.learns and not type_ids - PLAIN_IDS <= self.memo.keys():
+                raise _Untaught
             self._add_kinds(names, objs, depth, _Rows.look)
 
     def _look_at_empty_tuples(self, objs: list[tuple[Any, ...]]) -> None:
@@ -358,7 +367,7 @@ class _Rows:
         """Return what is not known yet of `n` rows that are parts of these."""
         rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual, self.rewrites)
         rows.seen = self.seen
-        rows.learns_keys = self.learns_keys
+        rows.learns = self.learns
         return rows
 
     def _add_inner(self, part: Groups | Kinds, inner: Iterable[Rows]) -> None:
@@ -402,8 +411,8 @@ class _Rows:
             and all(map(is_, chain.from_iterable(objs), cycle(keys)))  # not ==, which is anybody's, and too kind
         )
         if not is_one_kind or not all(type(key) is int or id(key) in self.memo for key in keys):
-            if is_one_kind and self.learns_keys and all(type(key) is str for key in keys):
-                raise Refused  # a row that is saved alone teaches the memo its keys
+            if is_one_kind and self.learns and all(type(key) is str for key in keys):
+                raise _Untaught
             names = None if is_one_kind else self._kinds_of_dicts(objs)
             if names is not None:
                 self._add_kinds(names, objs, depth, _Rows._look_at_dicts)
@@ -442,8 +451,8 @@ class _Rows:
         ids = {*map(id, keys)}
         if len(kinds) > len(objs) // _FEWEST_OF_A_KIND or len(ids) > len({*chain.from_iterable(kinds)}):
             return None
-        if self.learns_keys and not ids <= self.memo.keys():
-            raise Refused  # as above
+        if self.learns and not ids <= self.memo.keys():
+            raise _Untaught
         return names if len(kinds) > 1 else None
 
     def _look_at_instances(self, objs: list[Any], t: type, depth: int) -> None:

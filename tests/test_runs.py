@@ -58,6 +58,7 @@ def _key(text: str) -> str:
     return "".join(["a ", text])
 
 
+_INSTANCES = [*tables.INSTANCES.values()]
 _SHARED: Any = [[1], {"c": 1}, (1, 2)]
 #: Makers of rows of a few kinds.
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -78,6 +79,8 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "one in 300": lambda i: {"a": f"{i}"} if i % 300 else [i],
     "of any number": lambda i: {f"k{i % 30}": f"{i}"},
     "nested": lambda i: {"a": {"b": [{"c": i} if i % 2 else {"d": f"{i}"}]}} if i % 3 else {"a": [i], "e": ({"c": 1},)},
+    "classes": lambda i: _INSTANCES[i % 3](f"{i}", i),
+    "many classes": lambda i: _INSTANCES[i * i % len(_INSTANCES)](i, i),
     "containers that come twice": lambda i: {"a": i, "b": _SHARED[i % 3] if i % 50 == 49 else [i]} if i % 2 else [i, 2],
 }
 
@@ -120,7 +123,23 @@ def test_kinds_are_found() -> None:
         keys = list(dict.fromkeys(key for row in rows if type(row) is dict for key in row))
         memo = {id(key): (i, key) for i, key in enumerate(keys)}
         data = runs.encode([rows], memo, 4, CONTAINERS, lambda t: None, True)
-        assert (data is None) == (name in ("mostly atoms", "empty tuples")), name
+        assert (data is None) == (name in ("mostly atoms", "empty tuples", "classes", "many classes")), name
+
+
+def test_memo_is_taught() -> None:
+    """What is new to the memo is refused in another way if it may be taught, and the memo is as it was."""
+    for rows in (
+        [{"a": f"{i}"} if i % 2 else {"b": i} for i in range(40)],
+        [tables.WithState(i) if i % 2 else [i] for i in range(40)],
+        [{"x": {"a": f"{i}"}} for i in range(40)],
+    ):
+        for learns in (True, False):
+            memo: dict[int, Any] = {}
+            data = runs.encode([rows], memo, 4, CONTAINERS, lambda t: None, True, learns=learns)
+            assert (data == b"") == learns
+            assert bool(memo) == bool(data)
+    many = [{f"k{i}": f"{i}", "a": 1} for i in range(5)]
+    check_object([many[(i * i) % 5] | {"b": f"{i}"} for i in range(3000)], (4,))
 
 
 @pytest.mark.soak
