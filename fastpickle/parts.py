@@ -11,7 +11,7 @@ Not for: what is of one shape, nor how it is written (`runs`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from operator import length_hint
 from types import BuiltinMethodType
 from typing import Any, Final, TypeAlias
@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from ._stdlib import is_usual_file
 from .columns import forget
 from .doubts import holds
-from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, Plan
+from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, PLAIN_IDS, Plan
 from .known import METACLASS_IDS, reducer
 from .runs import encode
 
@@ -35,12 +35,9 @@ _FEWEST_ROWS: Final = 8
 _LONG_TEXT: Final = 256
 #: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
 _SHORT_RUN: Final = 64
-#: So many rows at the most, after half as many, ... are saved one by one to teach the memo what it has not got: keys that
-#: are new again and again have no end.
+#: So many rows at the most, after half as many, ... are saved one by one to teach the memo what is new to it: where that
+#: comes again and again, there would be no end.
 _MOST_LESSONS: Final = 16
-#: Rows that differ in length are encoded so many at a time: their average is not known from the first one, and what is
-#: thrown away, where they do not fit in, is less.
-_MIXED_RUN: Final = 256
 #: Texts are joined in runs of so many bytes: with more, a frame and what is copied into it together often took so
 #: much memory that malloc got it from the system, and gave it back, each time.
 _MOST_OF_TEXTS: Final = 32 * 1024
@@ -71,6 +68,7 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
     if (
         (n < SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
         or plan.proto < (2 if key in NUMBER_IDS else 4)
+        or _are_mixed(batch[width - 1 : 16 * width : width])  # for which the loop takes no longer, or half as long
         or not holds(pickler, plan)
         # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain
         or (type(file_write) is BuiltinMethodType and not is_usual_file(file_write.__self__))
@@ -114,7 +112,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             reducers[t] = reducer(pickler, plan, t)
         return reducers[t]
 
-    most = longest = min(n, _MIXED_RUN) if _are_mixed(batch[width - 1 : 16 * width : width]) else n
+    most = n
     refused = overshot = False
     lessons = 1  # how many rows are saved one by one, the next time that the memo is to be taught keys or classes
     # How many are to be saved one by one: a container teaches the memo its keys, and how long it is.
@@ -191,18 +189,24 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             overshot = True
             if most < _FEWEST_ROWS:
                 rows = size  # up to the end of the frame, or beyond
-                most = longest
+                most = n
         else:
             write(data)
             unsaved.__setstate__(end)
             done = end
-            most = min(2 * most, longest)
+            most *= 2
             refused = overshot = False
     if done < n:
         yield unsaved, n - done
 
 
 def _are_mixed(rows: list[Any]) -> bool:
-    """Tell whether some rows are containers of different types or lengths."""
+    """Tell whether rows are dicts of different lengths, or containers of different types, and what is in them plain."""
     types = {*map(id, map(type, rows))}
-    return types <= CONTAINER_IDS and (len(types) > 1 or len({*map(len, rows)}) > 1)
+    if not types <= CONTAINER_IDS or (len(types) < 2 and (type(rows[0]) is not dict or len({*map(len, rows)}) < 2)):
+        return False
+    for row in rows:
+        values = [*row.values()] if type(row) is dict else row  # a copy: another thread may change it
+        if not PLAIN_IDS.issuperset(map(id, map(type, values))):
+            return False
+    return True

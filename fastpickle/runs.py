@@ -52,7 +52,7 @@ _DEEPEST: Final = 8
 #: Containers of more items are no rows.
 _WIDEST: Final = 64
 #: Rows are looked at kind by kind if there are so many of each, on average.
-_FEWEST_OF_A_KIND: Final = 8
+_FEWEST_OF_A_KIND: Final = 24
 #: So many rows are looked at first, and if they are of more than so many kinds, no others.
 _SAMPLE: Final = 64
 _MOST_IN_SAMPLE: Final = 20
@@ -294,13 +294,25 @@ class _Rows:
             self._check_numbers((None,))
             self._add_groups(NoneType, [x is not None for x in objs], [[x for x in objs if x is not None]], depth - 1)
         else:
-            names = [*map(id, map(type, objs))]
-            n = len(objs)
-            if len(type_ids) > n // _FEWEST_OF_A_KIND or min(Counter(names).values()) * _RAREST < n:
-                raise Refused
-            if self.learns and not type_ids - PLAIN_IDS <= self.memo.keys():
-                raise _Untaught
-            self._add_kinds(names, objs, depth, _Rows.look)
+            self._look_at_kinds(objs, type_ids, depth)
+
+    def _look_at_kinds(self, objs: list[Any], type_ids: set[int], depth: int) -> None:
+        """Add objects of a few types, by the ids of these; the memo must have the classes of instances."""
+        n = len(objs)
+        if len(type_ids) > n // _FEWEST_OF_A_KIND:
+            raise Refused
+        names = [*map(id, map(type, objs))]
+        class_ids = type_ids - PLAIN_IDS
+        if class_ids:
+            types = dict(zip(names, map(type, objs), strict=True))
+            for key in class_ids:
+                if self.reducer_of(types[key]) is None:
+                    raise Refused
+        if min(Counter(names).values()) * _RAREST < n:
+            raise Refused
+        if self.learns and not class_ids <= self.memo.keys():
+            raise _Untaught
+        self._add_kinds(names, objs, depth, _Rows.look)
 
     def _look_at_empty_tuples(self, objs: list[tuple[Any, ...]]) -> None:
         self._check_numbers(objs)
@@ -437,7 +449,7 @@ class _Rows:
 
         None, too, if all values seem to be numbers of one type, which are sooner written as one column.
         """
-        if max(map(len, objs)) > _WIDEST:
+        if len(objs) < 2 * _FEWEST_OF_A_KIND or max(map(len, objs)) > _WIDEST:
             return None
         sample = objs[:_SAMPLE]
         types = {*map(id, map(type, chain.from_iterable(map(dict.values, sample))))}

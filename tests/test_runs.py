@@ -119,7 +119,7 @@ def test_kinds_of_rows(name: str, n: int) -> None:
 def test_kinds_are_found() -> None:
     """What the above is about: a few kinds are written in a run, equal keys that are several objects are not."""
     for name, make in KINDS.items():
-        rows = [make(i) for i in range(40)]
+        rows = [make(i) for i in range(120)]
         keys = list(dict.fromkeys(key for row in rows if type(row) is dict for key in row))
         memo = {id(key): (i, key) for i, key in enumerate(keys)}
         data = runs.encode([rows], memo, 4, CONTAINERS, lambda t: None, True)
@@ -129,9 +129,9 @@ def test_kinds_are_found() -> None:
 def test_memo_is_taught() -> None:
     """What is new to the memo is refused in another way if it may be taught, and the memo is as it was."""
     for rows in (
-        [{"a": f"{i}"} if i % 2 else {"b": i} for i in range(40)],
-        [tables.WithState(i) if i % 2 else [i] for i in range(40)],
-        [{"x": {"a": f"{i}"}} for i in range(40)],
+        [{"a": f"{i}"} if i % 2 else {"b": i} for i in range(60)],
+        [tables.WithState(i) if i % 2 else [i] for i in range(60)],
+        [{"x": {"a": f"{i}"}} for i in range(60)],
     ):
         for learns in (True, False):
             memo: dict[int, Any] = {}
