@@ -135,7 +135,7 @@ def test_memo_is_taught() -> None:
     ):
         for learns in (True, False):
             memo: dict[int, Any] = {}
-            data = runs.encode([rows], memo, 4, CONTAINERS, lambda t: None, True, learns=learns)
+            data = runs.encode([rows], memo, 4, CONTAINERS, lambda t: lambda obj: (t, (1,)), True, learns=learns)
             assert (data == b"") == learns
             assert bool(memo) == bool(data)
     many = [{f"k{i}": f"{i}", "a": 1} for i in range(5)]
