@@ -35,8 +35,8 @@ _FEWEST_ROWS: Final = 8
 _LONG_TEXT: Final = 256
 #: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
 _SHORT_RUN: Final = 64
-#: So many rows at the most, after half as many, ... are saved one by one to teach the memo what is new: where that comes
-#: again and again, there would be no end.
+#: So many rows at the most, after half as many, ... are saved one by one to teach the memo what is new to it.  There
+#: would be no end where that comes again and again.
 _MOST_LESSONS: Final = 16
 #: Texts are joined in runs of so many bytes: with more, a frame and what is copied into it together often took so
 #: much memory that malloc got it from the system, and gave it back, each time.
