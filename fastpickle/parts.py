@@ -202,8 +202,10 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
 
 def _are_mixed(rows: list[Any]) -> bool:
     """Tell whether rows are dicts of different lengths, or containers of different types, and what is in them plain."""
-    types = {*map(id, map(type, rows))}
-    if not types <= CONTAINER_IDS or (len(types) < 2 and (type(rows[0]) is not dict or len({*map(len, rows)}) < 2)):
+    if not CONTAINER_IDS.issuperset(map(id, map(type, rows))):
+        return False
+    names = [(type(row) is dict and len(row)) or id(type(row)) for row in rows]
+    if max(map(names.count, names)) >= len(rows) - 1:  # at most one is odd
         return False
     for row in rows:
         values = [*row.values()] if type(row) is dict else row  # a copy: another thread may change it
