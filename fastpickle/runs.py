@@ -56,8 +56,8 @@ _FEWEST_OF_A_KIND: Final = 24
 #: So many rows are looked at first, and if they are of more than so many kinds, no others.
 _SAMPLE: Final = 64
 _MOST_IN_SAMPLE: Final = 20
-#: Objects of a type that fewer than one in so many are of are left to the loop.
-_RAREST: Final = 128
+#: Fewer objects of a type are odd ones, around which shorter runs are sooner.
+_RAREST: Final = 8
 
 
 def encode(
@@ -298,18 +298,18 @@ class _Rows:
 
     def _look_at_kinds(self, objs: list[Any], type_ids: set[int], depth: int) -> None:
         """Add objects of a few types, by the ids of these; the memo must have the classes of instances."""
-        n = len(objs)
-        if len(type_ids) > n // _FEWEST_OF_A_KIND:
+        if len(type_ids) > len(objs) // _FEWEST_OF_A_KIND:
             raise Refused
         names = [*map(id, map(type, objs))]
+        counts = map(names.count, type_ids) if len(type_ids) <= 4 else Counter(names).values()  # each if it is sooner
+        if min(counts) < _RAREST:
+            raise Refused
         class_ids = type_ids - PLAIN_IDS
         if class_ids:
             types = dict(zip(names, map(type, objs), strict=True))
             for key in class_ids:
                 if self.reducer_of(types[key]) is None:
                     raise Refused
-        if min(Counter(names).values()) * _RAREST < n:
-            raise Refused
         if self.learns and not class_ids <= self.memo.keys():
             raise _Untaught
         self._add_kinds(names, objs, depth, _Rows.look)
