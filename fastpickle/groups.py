@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice, repeat
 from typing import Any, Protocol
 
-from .columns import Column, Gets, Pieces, write_groups
+from .columns import Column, Gets, Pieces, Refused, write_groups
 
 __all__ = ["Groups", "Kinds", "Rows"]
 
@@ -99,4 +99,7 @@ class Kinds:
         return [self._in_order({name: iter(rows.rows(gets_of[name] or None)) for name, rows in self.inner.items()})]
 
     def _in_order(self, of_kinds: dict[Any, Iterator[Any]]) -> list[Any]:
-        return [*map(next, map(of_kinds.__getitem__, self.names))]
+        found = [*map(next, map(of_kinds.__getitem__, self.names))]
+        if len(found) < len(self.names):  # where one is at its end, so is the map
+            raise Refused
+        return found

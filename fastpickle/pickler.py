@@ -76,7 +76,7 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
-#: Of fewer items each is asked whether it is worth a plan, and not what they are in.
+#: A container of fewer items is not asked whether it is worth a plan: its items are.
 _FOR_PLAN = 4
 _may_graft = CPickler is not None
 

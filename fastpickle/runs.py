@@ -53,7 +53,13 @@ _DEEPEST: Final = 8
 _WIDEST: Final = 64
 #: Rows are looked at kind by kind if there are so many of each, on average.
 _FEWEST_OF_A_KIND: Final = 24
-#: So many rows are looked at first, and if they are of more than so many kinds, no others.
+#: So many kinds cost more than they give; unions of unions have very many.
+_MOST_KINDS: Final = 64
+#: Tuples of more lengths are left to the loop, and so are more objects of several types, as there are where rows are
+#: long lists of the same ones.
+_MOST_LENGTHS: Final = 8
+_MOST_OF_TYPES: Final = 4096
+#: So many dicts are looked at first, and if they are of more than so many kinds, no others.
 _SAMPLE: Final = 64
 _MOST_IN_SAMPLE: Final = 20
 #: Fewer objects of a type are odd ones, around which shorter runs are sooner.
@@ -156,13 +162,14 @@ class _Rows:
             of such objects.
         may_repeat: for each of them, whether an object may be fetched from the memo: else all must be new.
         seen: the ids of containers and instances.
+        kinds: how many there are, wherever objects are of several kinds.
         learns: as given to `encode`.
         has_gaps: whether `_GAP` stands in some of them, where an object is not memoized.
         has_groups: whether some of them are `Groups` or `Kinds`.
     """
 
     __slots__ = (
-        "containers", "has_gaps", "has_groups", "is_usual", "learns", "may_repeat", "memo", "memoized", "n",
+        "containers", "has_gaps", "has_groups", "is_usual", "kinds", "learns", "may_repeat", "memo", "memoized", "n",
         "parts", "reducer_of", "rewrites", "seen",
     )  # fmt: skip
 
@@ -185,6 +192,7 @@ class _Rows:
         self.memoized: list[Any] = []
         self.may_repeat: list[bool] = []
         self.seen: set[int] = set()
+        self.kinds: list[int] = []
         self.learns = False
         self.has_gaps = False
         self.has_groups = False
@@ -288,8 +296,8 @@ class _Rows:
             self.has_gaps = True
         elif not depth:
             raise Refused
-        elif depth == _DEEPEST and 2 * sum(id(type(x)) in ATOM_IDS for x in objs[:_SAMPLE]) > min(len(objs), _SAMPLE):
-            raise Refused  # most are atoms, which are sooner written by the loop
+        elif depth == _DEEPEST and 3 * sum(id(type(x)) in ATOM_IDS for x in objs[:_SAMPLE]) > min(len(objs), _SAMPLE):
+            raise Refused  # many are atoms, which are sooner written by the loop
         elif len(type_ids) == 2 and id(NoneType) in type_ids:
             self._check_numbers((None,))
             self._add_groups(NoneType, [x is not None for x in objs], [[x for x in objs if x is not None]], depth - 1)
@@ -298,7 +306,7 @@ class _Rows:
 
     def _look_at_kinds(self, objs: list[Any], type_ids: set[int], depth: int) -> None:
         """Add objects of a few types, by the ids of these; the memo must have the classes of instances."""
-        if len(type_ids) > len(objs) // _FEWEST_OF_A_KIND:
+        if len(type_ids) > len(objs) // _FEWEST_OF_A_KIND or len(objs) > _MOST_OF_TYPES:
             raise Refused
         names = [*map(id, map(type, objs))]
         counts = map(names.count, type_ids) if len(type_ids) <= 4 else Counter(names).values()  # each if it is sooner
@@ -328,7 +336,7 @@ class _Rows:
             columns = [*zip(*objs, strict=True)]
         except ValueError:  # they differ in length
             sizes = [*map(len, objs)]
-            if not all(sizes) or len({*sizes}) > len(objs) // _FEWEST_OF_A_KIND:
+            if not all(sizes) or len({*sizes}) > min(_MOST_LENGTHS, len(objs) // _FEWEST_OF_A_KIND):
                 raise Refused from None
             self._add_kinds(sizes, objs, depth, _Rows._look_at_tuples)
             return
@@ -379,6 +387,7 @@ class _Rows:
         """Return what is not known yet of `n` rows that are parts of these."""
         rows = _Rows(self.memo, n, self.containers, self.reducer_of, self.is_usual, self.rewrites)
         rows.seen = self.seen
+        rows.kinds = self.kinds
         rows.learns = self.learns
         return rows
 
@@ -406,6 +415,9 @@ class _Rows:
             look: what is to look at those of one kind: `look`, or what that would call for them.
         """
         of_kinds: dict[Any, list[Any]] = {name: [] for name in names}
+        self.kinds.append(len(of_kinds))
+        if sum(self.kinds) > _MOST_KINDS:
+            raise Refused
         for name, x in zip(names, objs, strict=True):
             of_kinds[name].append(x)
         inner: dict[Any, Rows] = {}
@@ -445,7 +457,7 @@ class _Rows:
         self.parts.append(SETITEM if n == 1 else SETITEMS)
 
     def _kinds_of_dicts(self, objs: list[dict[Any, Any]]) -> list[tuple[str, ...]] | None:
-        """Return the keys of each dict, if they are texts, and of a few kinds; else None.
+        """Return the keys of each dict, if they are texts, and of a few kinds; else None, or they are to be learnt.
 
         None, too, if all values seem to be numbers of one type, which are sooner written as one column.
         """

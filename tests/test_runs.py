@@ -58,6 +58,19 @@ def _key(text: str) -> str:
     return "".join(["a ", text])
 
 
+_NOT_FOUND = (
+    "mostly atoms", "one in 300", "empty tuples", "classes", "many classes", "containers that come twice",
+    "unions of unions",
+)  # fmt: skip
+
+
+def _union(i: int, depth: int) -> Any:
+    """Return one of two containers with another one in it, and so on: kinds multiply at each level."""
+    if not depth:
+        return f"v{i}"
+    return [_union(i, depth - 1)] if (i >> depth) & 1 else (_union(i, depth - 1),)
+
+
 _INSTANCES = [*tables.INSTANCES.values()]
 _SHARED: Any = [[1], {"c": 1}, (1, 2)]
 #: Makers of rows of a few kinds.
@@ -81,6 +94,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "nested": lambda i: {"a": {"b": [{"c": i} if i % 2 else {"d": f"{i}"}]}} if i % 3 else {"a": [i], "e": ({"c": 1},)},
     "classes": lambda i: _INSTANCES[i % 3](f"{i}", i),
     "many classes": lambda i: _INSTANCES[i * i % len(_INSTANCES)](i, i),
+    "unions of unions": lambda i: _union(i, 5),
     "containers that come twice": lambda i: {"a": i, "b": _SHARED[i % 3] if i % 50 == 49 else [i]} if i % 2 else [i, 2],
 }
 
@@ -123,9 +137,9 @@ def test_kinds_are_found() -> None:
         keys = list(dict.fromkeys(key for row in rows if type(row) is dict for key in row))
         memo = {id(key): (i, key) for i, key in enumerate(keys)}
         data = runs.encode([rows], memo, 4, CONTAINERS, lambda t: None, True)
-        assert (data is None) == (name in ("mostly atoms", "one in 300", "empty tuples", "classes", "many classes")), (
-            name
-        )
+        assert (data is None) == (name in _NOT_FOUND), name
+    assert runs.encode([[_union(i, 2) for i in range(999)]], {}, 4, CONTAINERS, lambda t: None, True)
+    assert runs.encode([[_union(i, 7) for i in range(999)]], {}, 4, CONTAINERS, lambda t: None, True) is None
 
 
 def test_memo_is_taught() -> None:
