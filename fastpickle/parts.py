@@ -1,7 +1,7 @@
 """Parts: which items of a container are written in runs, and which are left to the loop.
 
     parts(batch) --+-- as many rows of one shape as go into the frame --> runs.encode(), written here
-                   +-- the first row, those at the end of a frame, what has no shape --> yielded, for plain.save_all()
+                   +-- the first row, those at the end of a frame, what has no shape --> yielded, for loop.save_all()
 
 A run does not reach beyond its frame: stock begins another one before the first object for which there is no room.
 
