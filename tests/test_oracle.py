@@ -84,6 +84,23 @@ def test_everything_is_compared() -> None:
         assert explain(Outcome(**base), Outcome(**{**base, name: value})), name
 
 
+def test_nothing_is_compared_where_the_stack_was_full() -> None:
+    """A RecursionError may come in other words, and just those; what differs after any other error is told with it."""
+    context = ("builtins.RecursionError", "maximum recursion depth exceeded")
+    by_pypy = "couldn't record exception context for exception '{}', got: RecursionError('{}')"
+    for raised, is_compared in (
+        (context, False),
+        # in PyPy, where another exception is being handled
+        (("builtins.TypeError", by_pypy.format("RecursionError", context[1]), context), False),
+        (("builtins.TypeError", by_pypy.format("TypeError", context[1]), context), False),
+        (("builtins.TypeError", "exceptions must derive from BaseException", context), True),
+        (("builtins.ValueError", "couldn't record exception context", context), True),
+    ):
+        told = explain(Outcome(b"N", error=raised), Outcome(b"", error=raised))
+        assert bool(told) is is_compared, raised
+        assert not told or told.endswith(f"after the error {raised}")
+
+
 def test_only_reducer_override_about_atoms_is_left_out() -> None:
     """The first allowed difference is no wider than it says."""
     calls = [

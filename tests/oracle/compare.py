@@ -262,6 +262,8 @@ def explain(expected: Outcome, got: Outcome) -> str:
         lines += ["memo, " + _first(expected.memo, got.memo)]
     if expected.attributes != got.attributes:
         lines += [f"attributes, expected {expected.attributes}, got {got.attributes}"]
+    if lines and expected.error is not None and expected.error == got.error:
+        lines += [f"after the error {got.error}"]
     return "\n".join(lines)
 
 
