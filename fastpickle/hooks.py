@@ -80,6 +80,7 @@ __all__ = [
     "by_save",
     "choosy_saves",
     "entries_of",
+    "entry_writers",
     "graft_rules",
     "hash_rules",
     "hash_savers",
@@ -215,6 +216,10 @@ known_tables: Final[set[type]] = {dict}
 #: By the id of a class's `dump` that calls ours, what writes the whole dump of one of its picklers, if it can be told
 #: that it is dropped then, memo and all: is_written(pickler, obj), called by our `dump`.
 writers: Final[dict[int, Callable[[Any, Any], bool]]] = {}
+
+#: By the id of a library's dispatch entry, which its backend keeps, what writes an object as that does, but for what
+#: comes at the end, and gives back what does that: writer(pickler, obj); None if nothing is written.
+entry_writers: Final[dict[int, Callable[[Any, Any], Callable[[], None] | None]]] = {}
 
 #: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.
 graft_rules: Final[dict[tuple[type, Any], GraftRule]] = {}

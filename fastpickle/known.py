@@ -34,6 +34,7 @@ __all__ = [
     "Refused",
     "find_hiding",
     "finds_builtins",
+    "has_reduce_entry",
     "is_by_name",
     "is_found",
     "is_refused",
@@ -148,7 +149,7 @@ def _reduce_entry(pickler: Any, t: type) -> Any:
 _ANYBODYS: Any = object()
 
 
-def _has_reduce_entry(pickler: Any, t: type) -> bool:
+def has_reduce_entry(pickler: Any, t: type) -> bool:
     """Tell whether there is an entry of `t` that the pickler may ask, or that C may."""
     return _reduce_entry(pickler, t) is not NO_VALUE or t in copyreg.dispatch_table
 
@@ -157,7 +158,7 @@ def is_by_name(pickler: Any, obj: Any, t: type) -> bool:
     """Tell whether C may save a class or a function by its name, which is found without importing anything."""
     entry = pickler.dispatch.get(t)
     if entry is None:
-        if t is FunctionType or t is type or _has_reduce_entry(pickler, t):
+        if t is FunctionType or t is type or has_reduce_entry(pickler, t):
             return False
         if t is BuiltinFunctionType and type(obj.__self__) is not ModuleType:  # a method
             return False
@@ -191,7 +192,7 @@ def finds_builtins(pickler: Any) -> bool:
         and dispatch.get(FunctionType) is _save_global
         and type(pickler).save_global is _save_global
         and "save_global" not in pickler.__dict__
-        and all(dispatch.get(t) is None and not _has_reduce_entry(pickler, t) for t in _BY_REDUCE)
+        and all(dispatch.get(t) is None and not has_reduce_entry(pickler, t) for t in _BY_REDUCE)
     )
 
 

@@ -34,6 +34,7 @@ from pickle import (
     PicklingError,
 )
 from struct import pack
+from types import ModuleType
 from typing import Any
 
 from . import graft, hooks, small
@@ -50,7 +51,7 @@ from ._stdlib import (
     stock_methods,
 )
 from .brief import is_brief
-from .hooks import ASIDE, COLD, FEW, PLAIN, Plan
+from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
 from .lazymemo import LazyMemo
 from .loop import commit_frame, save_all
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
@@ -76,8 +77,10 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
-#: A container of fewer items is not asked whether it is worth a plan: its items are.
+#: A container of fewer items is not asked whether it is worth a plan, or written at once: its items are.
 _FOR_PLAN = 4
+#: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts.
+_HEAVY = frozenset(map(id, (dict, ModuleType)))
 _may_graft = CPickler is not None
 
 
@@ -167,7 +170,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 and plan is not FEW
                 and (
                     (plan is not ASIDE and plan is not COLD)
-                    or ((t is tuple or t is dict or t is list) and len(obj) >= (_FOR_PLAN if plan is ASIDE else 1))
+                    or (
+                        (t is tuple or t is dict or t is list)
+                        and (
+                            len(obj) >= (_FOR_PLAN if plan is ASIDE else 1)
+                            or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
+                        )
+                    )
                 )
             ):
                 if plan is None and (
@@ -254,6 +263,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             self._batch_appends(obj)
                         return
                     if entry is not None:
+                        if id(entry) in entry_writers:
+                            x = entry_writers[id(entry)](self, obj)
+                            if x is not None:
+                                x()
+                                return
                         entry(self, obj)
                         return
             if x is NotImplemented:

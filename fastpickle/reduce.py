@@ -28,7 +28,7 @@ from typing import Any
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from .brief import HAVE_A_NAME, asks_anybody, save_brief
 from .doubts import Dump, doubt, holds, settled, watched
-from .hooks import ASIDE, Plan, Reduced, Write
+from .hooks import ASIDE, Plan, Reduced, Write, entry_writers
 from .instances import ASKED_FOR, REDUCES, is_default, is_plain_class
 from .known import METACLASS_IDS, is_found
 from .parts import SHORTEST_RUN
@@ -114,6 +114,11 @@ def save_object(
         in_doubt = state["_fastpickle_plan"].in_doubt
         state["_fastpickle_plan"] = in_doubt if in_doubt.doubted is None else ASIDE
         try:
+            if call is entry and id(entry) in entry_writers:
+                rest = entry_writers[id(entry)](pickler, obj)
+                if rest is not None:
+                    call = rest
+                    args = ()
             call(*args)
         finally:
             state["_fastpickle_plan"] = in_doubt

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
-from .brief import save_tuple
 from .doubts import Dump, settled
+from .encoders import brief_ids, save_tuple
 from .hashed import save_other as save_hashed
 from .hashing import is_worth_a_plan
 from .hooks import ASIDE, ATOM_IDS, COLD, FEW, PLAIN, Plan
@@ -40,10 +40,6 @@ End = tuple[Plan | None, Any, tuple[str, ...]]
 
 #: What the loop saves without a saver, if it is short.
 _SHORT: Final = frozenset((list, dict, tuple))
-#: What may be in a tuple that is written at once, by id: a hash may be anybody's.
-_FOR_BRIEF: Final = ATOM_IDS | {id(tuple)}
-#: So many items, which have a MARK; for less it takes as long to ask for a plan as to save them hook by hook.
-_FOR_TUPLE: Final = 4
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 _WORTH_IT: Final = 24
 
@@ -103,8 +99,8 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
     else:
         is_written = (
             t is tuple
-            and len(obj) >= _FOR_TUPLE
-            and _FOR_BRIEF.issuperset(map(id, map(type, obj)))
+            and outer is ASIDE
+            and brief_ids.issuperset(map(id, map(type, obj)))
             and save_tuple(pickler, hooks.plan(pickler), obj)
         )
         return None if is_written else PLAIN, None

@@ -474,13 +474,13 @@ def test_full_frames(tried: list[bool | None]) -> None:
 def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt leaves nothing in the memo that was not written."""
     calls: list[Any] = []
-    encode = brief._encode
+    encode = brief.encode_all
 
     def interrupted(plan: Any, atoms: Any, memo: Any, *args: Any) -> Any:
         calls.append((dict(memo), encode(plan, atoms, memo, *args)))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(brief, "_encode", interrupted)
+    monkeypatch.setattr(brief, "encode_all", interrupted)
     pickler = Pure(io.BytesIO(), 4)
     with pytest.raises(KeyboardInterrupt):
         pickler.dump([[1], *_objects("three", 3)])

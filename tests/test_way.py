@@ -211,7 +211,7 @@ def test_pickler_that_changes(act: Callable[[Run], None], ours: Implementation) 
 
 @pytest.mark.skipif(PYPY, reason="its pickler is another one (fastpickle.pypy)")
 def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of four atoms is; one of three, with a list in it, of more than a plan is for, or below protocol 4 is not."""
+    """One of four items is; one of three, with an instance in it, of more than a plan is for, or below protocol 4 is not."""
     written: list[Any] = []
     save_tuple = way.save_tuple
     monkeypatch.setattr(
@@ -224,8 +224,10 @@ def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         ("tuples", 4, [True]),
         ("3 items", 4, []),
         ("24 items", 4, []),
-        ("a list", 4, []),
-        ("a list within", 4, [False]),
+        ("a list", 4, [True]),
+        ("a list within", 4, [True]),
+        ("a subclass", 4, []),
+        ("a subclass within", 4, [False]),
         ("4 items", 3, [False]),
         ("surrogates", 4, [False]),
     ):

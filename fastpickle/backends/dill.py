@@ -29,7 +29,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .. import hashing, hooks
-from .._stdlib import CPickler, StockPickler, stock_methods
+from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
 from ..doubts import doubt, holds, outside
 from ..graft import may_be_plain
 from ..last import last
@@ -292,6 +292,8 @@ if _is_known:
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
+if _is_known and FRAMES_ARE_BYTESIO:
+    from . import _dill_functions  # noqa: F401  # it tells what is known of them
 _is_quick = _is_known and CPickler is not None and _are_dills(Pickler.dump, Pickler.__init__)
 _quick = Quick(Pickler, _is_for_c) if _is_quick else None
 _CODE_OF_METHOD: Any = None
