@@ -76,8 +76,10 @@ FEW: Final = 16
 _MOST: Final = 256
 #: So many in other containers there; longer ones are for C.
 _MOST_ITEMS: Final = 32
-#: So many opcodes, or about, may be written before it turns out that there is something else.
-_MOST_PIECES: Final = 4096
+#: So much may be encoded before it turns out that there is something else.
+_MOST_PIECES: Final = 16 << 10
+#: So many tuples may be in one another: if the innermost cannot be encoded, each of them is tried.
+_DEEPEST: Final = 24
 #: So many bytes a text may have, and so many bits an int: few enough that a frame has room for some of them.
 _LONGEST: Final = 16 << 10
 _MOST_BITS: Final = 1 << 10
@@ -143,15 +145,17 @@ class Parts:
     Attributes:
         pickler: the pickler.
         plan: what it allows now.
+        depth: how many tuples are open.
         known: what the library has found out about the pickler.
         to_append: lists, each with what is to be appended to it once all is written.
     """
 
-    __slots__ = ("known", "pickler", "plan", "to_append")
+    __slots__ = ("depth", "known", "pickler", "plan", "to_append")
 
     def __init__(self, pickler: Any, plan: Plan) -> None:
         self.pickler = pickler
         self.plan = plan
+        self.depth = 0
         self.known: Any = None
         self.to_append: list[tuple[list[Any], Any]] = []
 
@@ -248,13 +252,14 @@ def encode_all(
             if not n:
                 pieces.append(EMPTY_TUPLE)
                 continue
-            if n > most or len(pieces) > _MOST_PIECES:
+            if n > most:
                 raise NotBrief
+            if parts is not None:
+                i = encode_tuple(parts, x, memo, i, pieces)
+                continue
             if n > 3:
                 pieces.append(MARK)
-            i = encode_all(plan, x, memo, i, pieces, parts, most)
-            if key in memo:  # it contains itself
-                raise NotBrief
+            i = encode_all(plan, x, memo, i, pieces)
             pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
             memo[key] = i, x
             i += 1
@@ -276,11 +281,15 @@ def encode(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> i
 def encode_tuple(parts: Parts, obj: tuple[Any, ...], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a tuple that is not empty, as an `Encoder` does."""
     n = len(obj)
+    parts.depth += 1
+    if parts.depth > _DEEPEST or len(pieces) > _MOST_PIECES:
+        raise NotBrief
     if n > 3:
         pieces.append(MARK)
     i = encode_all(parts.plan, obj, memo, i, pieces, parts, _MOST)
     if id(obj) in memo:  # it contains itself
         raise NotBrief
+    parts.depth -= 1
     pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
     memo[id(obj)] = i, obj
     return i + 1

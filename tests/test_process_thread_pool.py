@@ -155,6 +155,17 @@ class TestResults:
                 [*executor.map(_slow_to_fail, range(10), chunksize=10)]
             assert [*executor.map(tasks.same, range(20), chunksize=20)] == [*range(20)]
 
+    def test_chunks_share_threads_after_short_tasks(self, tmp_path: Path) -> None:
+        """Tasks that are taken by whoever has just ended another one leave no thread that waits and is not found."""
+        with pool("fork", 1, 10) as executor:
+            for i in range(30):
+                [*executor.map(tasks.same, range(200))]
+                folders = [tmp_path / f"{i}-{name}" for name in ("alone", "together")]
+                for folder in folders:
+                    folder.mkdir()
+                places = [*executor.map(tasks.meet, map(str, [*folders, folders[1]]), [1, 2, 2], chunksize=3)]
+                assert places[1] != places[2]
+
     def test_large_tasks_come_back(self, tmp_path: Path) -> None:
         """A task that is sent back is written as it came, also a large one, and a chunk."""
         mark = str(tmp_path / "mark")

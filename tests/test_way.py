@@ -211,7 +211,7 @@ def test_pickler_that_changes(act: Callable[[Run], None], ours: Implementation) 
 
 @pytest.mark.skipif(PYPY, reason="its pickler is another one (fastpickle.pypy)")
 def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of four items is; one of three, with an instance in it, of more than a plan is for, or below protocol 4 is not."""
+    """One of four items is; one of three, with an instance in it, for which a plan is, or below protocol 4 is not."""
     written: list[Any] = []
     save_tuple = way.save_tuple
     monkeypatch.setattr(

@@ -1,8 +1,11 @@
-"""What dill saves by value of a function, written at once: its code, cells and globals, and what it is called with.
+"""What dill saves by value, written at once: functions with their code, cells and globals, and what classes have of them.
 
-    save_function(f) -- found under its name ----------> module, name, STACK_GLOBAL
-                     +- else: _create_function(code, globals, name, defaults, cells), its state, and afterwards
-                              what fills the cells, and the globals that are not a module's
+    save_function(f) --+-- found under its name: by dill's own function
+                       +-- else: _create_function(code, globals, name, defaults, cells), its state, and afterwards
+                                 what fills the cells, and the globals that are not a module's
+    save_type(t) ------+-- a builtin type, by the name that dill has for it: _load_type(name)
+                       +-- else: by dill's own function
+    a tuple that one of dill's functions saves --- all of the above, as parts of it
 
 dill's own functions give each of the some forty parts to `pickler.save`, and most of these are atoms and tuples.  So
 all but the last of that is encoded together (`encoders`), and written if that succeeds; if not, nothing is, and dill's
@@ -19,7 +22,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pickle import BUILD, POP, REDUCE
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 import dill
@@ -28,6 +31,7 @@ from dill import _dill
 from .. import hooks
 from .._stdlib import for_batch
 from ..encoders import (
+    Encoder,
     Memo,
     NotBrief,
     Parts,
@@ -40,7 +44,7 @@ from ..encoders import (
     encode_tuple,
     write_at_once,
 )
-from ..known import has_reduce_entry, usual_import
+from ..known import METACLASS_IDS, has_reduce_entry, usual_import
 
 __all__: list[str] = []
 
@@ -49,7 +53,7 @@ _entries_of: Final = operator.itemgetter(FunctionType, CodeType, CellType, Modul
 _ENTRIES: Final = (
     _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_module_dict,
 )  # fmt: skip
-_Reduce: Final = type(_dill._shims._setattr)
+_Reduce: Any = type(_dill._shims._setattr)
 _REDUCES: Final = _Reduce.__reduce_ex__, _Reduce.__reduce__
 
 
@@ -98,16 +102,27 @@ class _Taken:
 
     _trace_depth = None  # there is no trace
 
+    def __init__(self) -> None:
+        self.func: Any = None
+        self.args: tuple[Any, ...] = ()
+
     def save_reduce(self, func: Any, args: tuple[Any, ...], obj: Any = None) -> None:
-        self.call = func, args
+        self.func = func
+        self.args = args
 
 
-def _encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode a code object as `save_code` saves it."""
-    _known(parts)
-    taken = _Taken()
-    _dill.save_code(taken, obj)
-    return encode_call(parts, obj, *taken.call, memo, i, pieces)
+def _encoder_by(t: type, save: Any) -> Encoder:
+    """Return the encoder of what one of dill's functions gives to `save_reduce` as a call, and does nothing else."""
+
+    def encode_as_given(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+        _known(parts)
+        if dict.get(parts.pickler.dispatch, t) is not save:
+            raise NotBrief
+        taken = _Taken()
+        save(taken, obj)
+        return encode_call(parts, obj, taken.func, taken.args, memo, i, pieces)
+
+    return encode_as_given
 
 
 def _encode_cell(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -156,15 +171,44 @@ def _encode_module(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byte
     return encode_global(parts, obj, _dill.__module__, "_dill", memo, i, pieces)
 
 
-def _encode_name(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode a function or class that is found under its name; dill's own functions are known to be."""
-    entry = dict.get(parts.pickler.dispatch, type(obj))
-    if entry is _dill.save_function or entry is _dill.save_type:
+def _encode_class(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Encode a class as `save_type` does that is found under its name, or one of those to which dill gives a name."""
+    if dict.get(parts.pickler.dispatch, type) is _dill.save_type:
         _known(parts)
-        name = obj.__qualname__
-        if obj.__module__ == "dill._dill" and type(name) is str and _GLOBALS.get(name) is obj:
-            return encode_global(parts, obj, obj.__module__, name, memo, i, pieces)
+        name = _dill._typemap.get(obj)
+        if name is not None:
+            return encode_call(parts, obj, _dill._load_type, (name,), memo, i, pieces)
     return encode_name(parts, obj, memo, i, pieces)
+
+
+def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Encode a function as `save_function` does, if there is nothing to be done when it is written."""
+    if dict.get(parts.pickler.dispatch, FunctionType) is not _dill.save_function:
+        return encode_name(parts, obj, memo, i, pieces)
+    _known(parts)
+    name = obj.__qualname__
+    if obj.__module__ == "dill._dill" and type(name) is str and _GLOBALS.get(name) is obj:
+        return encode_global(parts, obj, obj.__module__, name, memo, i, pieces)
+    module = _module_of(obj)
+    if _is_found(module, obj):
+        return encode_global(parts, obj, obj.__module__, obj.__qualname__, memo, i, pieces)
+    if getattr(obj, "__annotate__", None) is not None:  # asked for annotations, it may run somebody's code
+        raise NotBrief
+    args, state, to_do = _reduction(parts, obj, module, _attributes(obj))
+    postproc = parts.pickler._postproc
+    postproc[id(obj)] = to_do
+    try:
+        i = _encode_by_value(parts, obj, args, state, memo, i, pieces)
+    finally:
+        del postproc[id(obj)]
+    if args[-1] and postproc:
+        steps = next(iter(postproc.values()))
+        for func, arguments in (*steps, *[step for its, step in parts.to_append if its is steps]):
+            if func is setattr and id(type(arguments[0])) not in METACLASS_IDS:
+                raise NotBrief  # a cell is compared with it (`_finish`)
+    if any(its is to_do for its, _ in parts.to_append):
+        raise NotBrief
+    return i
 
 
 def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -177,7 +221,8 @@ def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byte
         or has_reduce_entry(pickler, _Reduce)
     ):
         raise NotBrief
-    return encode_call(parts, obj, *obj.reduction, memo, i, pieces)
+    func, args = obj.reduction
+    return encode_call(parts, obj, func, args, memo, i, pieces)
 
 
 def _encode_by_value(
@@ -205,54 +250,24 @@ def _write_function(pickler: Any, obj: Any) -> Callable[[], None] | None:
         What does that; None if nothing is written, and then nobody's code has run but that of annotations, of which the
         function keeps the value.
     """
-    module = None
-    module_name = obj.__module__
-    if module_name is not None:
-        module = _imported(module_name) if type(module_name) is str else None
-        is_found = None if module is None else module_name != "__main__" and _is_found(module, obj)
-        if is_found is None:
-            return None
-        if is_found:
-            plan = hooks.plan(pickler)
-            return _nothing if plan and write_at_once(Parts(pickler, plan), _encode_by_name, obj) else None
-
-    state_dict: dict[str, Any] = {}
-    for name in ("__doc__", "__kwdefaults__", "__annotations__"):
-        value = getattr(obj, name, None)  # from 3.14 on annotations may run somebody's code
-        if value is not None:
-            state_dict[name] = value
+    if obj.__module__ == "dill._dill":
+        return None
+    try:
+        module = _module_of(obj)
+        if _is_found(module, obj):
+            return None  # dill's function takes no longer
+    except NotBrief:
+        return None
+    state_dict = _attributes(obj)
     plan = hooks.plan(pickler)
     if not plan:
         return None
     parts = Parts(pickler, plan)
     try:
-        _known(parts)
-        postproc = pickler._postproc
-        if pickler._recurse or getattr(pickler, "_main_modified", None) or id(obj) in postproc:
-            return None
-    except (NotBrief, KeyError, AttributeError, TypeError):
+        args, state, to_do = _reduction(parts, obj, module, state_dict)
+    except (NotBrief, AttributeError):
         return None
-
-    its_globals = all_globals = obj.__globals__
-    to_do: list[Any] = []
-    if module is None or module.__dict__ is not all_globals:
-        its_globals = {"__name__": module_name}
-        ids = {*map(id, all_globals.values())} if postproc else ()
-        for_globals = next((steps for key, steps in postproc.items() if key in ids), to_do)
-        parts.to_append.append((for_globals, (_dill._setitems, (its_globals, all_globals))))
-    attributes = obj.__dict__
-    name = obj.__name__
-    qualname = obj.__qualname__
-    own_name = its_globals.get("__name__")
-    if type(attributes) is not dict or not type(name) is type(qualname) is type(own_name or "") is str:
-        return None
-    if qualname != name:
-        state_dict["__qualname__"] = qualname
-    if "__name__" not in its_globals or module_name != own_name:
-        state_dict["__module__"] = module_name
-    closure = obj.__closure__
-    args = (obj.__code__, its_globals, name, obj.__defaults__, closure)
-    state = (attributes, state_dict) if state_dict else attributes
+    postproc = pickler._postproc
     postproc[id(obj)] = to_do
     try:
         is_written = write_at_once(parts, _encode_by_value, obj, args, state)
@@ -260,28 +275,101 @@ def _write_function(pickler: Any, obj: Any) -> Callable[[], None] | None:
         del postproc[id(obj)]
     if not is_written:
         return None
+    closure = args[-1]
     return partial(_finish, pickler, obj, to_do, closure) if to_do or (closure and postproc) else _nothing
 
 
-def _is_found(module: Any, obj: Any) -> bool | None:
-    """Tell whether a function is found under its name, as `_locate_function` does; None if that may run other code."""
-    qualname = obj.__qualname__
-    if type(qualname) is not str:
+def _module_of(obj: Any) -> Any:
+    """Return the module that a function names, None if it names none.
+
+    Raises:
+        NotBrief: it cannot be had without running somebody's code.
+    """
+    name = obj.__module__
+    if name is None:
         return None
-    name, *rest = qualname.split(".")
-    if name == "<locals>":
+    module = _imported(name) if type(name) is str else None
+    if module is None:
+        raise NotBrief
+    return module
+
+
+def _is_found(module: Any, obj: Any) -> bool:
+    """Tell whether a function is found under its name, as `_locate_function` does.
+
+    Raises:
+        NotBrief: that may run somebody's code.
+    """
+    if module is None or obj.__module__ == "__main__":
         return False
-    if name in module.__dict__:
-        if rest:
-            return False if rest[0] == "<locals>" and not hasattr(ModuleType, name) else None
-        return None if hasattr(ModuleType, name) else module.__dict__[name] is obj
-    return None if "__getattr__" in module.__dict__ or hasattr(ModuleType, name) else False
+    qualname = obj.__qualname__
+    if type(qualname) is str:
+        name, *rest = qualname.split(".")
+        if name == "<locals>":
+            return False
+        if not hasattr(ModuleType, name):
+            if name not in module.__dict__:
+                if "__getattr__" not in module.__dict__:
+                    return False
+            elif not rest:
+                return module.__dict__[name] is obj
+            elif rest[0] == "<locals>":
+                return False
+    raise NotBrief
 
 
-def _encode_by_name(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode a function that has been found under its name."""
+def _attributes(obj: Any) -> dict[str, Any]:
+    """Return what a function's state begins with; from 3.14 on annotations may run somebody's code."""
+    found: dict[str, Any] = {}
+    for name in ("__doc__", "__kwdefaults__", "__annotations__"):
+        value = getattr(obj, name, None)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _reduction(
+    parts: Parts, obj: Any, module: Any, state_dict: dict[str, Any]
+) -> tuple[tuple[Any, ...], Any, list[Any]]:
+    """Return what `save_function` calls `_create_function` with, the state, and a list of what is to be done at the end.
+
+    Args:
+        parts: stands for the pickler.
+        obj: a function that is not found under its name.
+        module: that of its name; None if it has none.
+        state_dict: what its state begins with.
+
+    Raises:
+        NotBrief: it is saved otherwise, or that is not known.
+    """
     _known(parts)
-    return encode_global(parts, obj, obj.__module__, obj.__qualname__, memo, i, pieces)
+    pickler = parts.pickler
+    postproc = pickler._postproc
+    its_globals = all_globals = obj.__globals__
+    to_do: list[Any] = []
+    if module is None or module.__dict__ is not all_globals:
+        its_globals = {"__name__": obj.__module__}
+        ids = {*map(id, all_globals.values())} if postproc else ()
+        for_globals = next((steps for key, steps in postproc.items() if key in ids), to_do)
+        parts.to_append.append((for_globals, (_dill._setitems, (its_globals, all_globals))))
+    attributes = obj.__dict__
+    name = obj.__name__
+    qualname = obj.__qualname__
+    own_name = its_globals.get("__name__")
+    if (
+        pickler._recurse
+        or getattr(pickler, "_main_modified", None)
+        or id(obj) in postproc
+        or type(attributes) is not dict
+        or not type(name) is type(qualname) is type("" if own_name is None else own_name) is str
+    ):
+        raise NotBrief
+    if qualname != name:
+        state_dict["__qualname__"] = qualname
+    if "__name__" not in its_globals or obj.__module__ != own_name:
+        state_dict["__module__"] = obj.__module__
+    args = (obj.__code__, its_globals, name, obj.__defaults__, obj.__closure__)
+    return args, (attributes, state_dict) if state_dict else attributes, to_do
 
 
 def _finish(pickler: Any, obj: Any, to_do: list[Any], closure: tuple[Any, ...] | None) -> None:
@@ -318,9 +406,11 @@ def _nothing() -> None:
 
 
 def _write_class(pickler: Any, obj: Any) -> Callable[[], None] | None:
-    """Write a class that `save_type` saves by its name; None if nothing is written, and nobody's code has run."""
+    """Write a class to which dill gives a name; None if nothing is written, and nobody's code has run."""
+    if type(obj) is not type or obj not in _dill._typemap:
+        return None  # dill's function takes no longer
     plan = hooks.plan(pickler)
-    return _nothing if plan and write_at_once(Parts(pickler, plan), _encode_name, obj) else None
+    return _nothing if plan and write_at_once(Parts(pickler, plan), _encode_class, obj) else None
 
 
 def _are_dills(*functions: Any) -> bool:
@@ -329,18 +419,23 @@ def _are_dills(*functions: Any) -> bool:
 
 
 if _are_dills(
-    _dill.save_code, _dill.save_cell, _dill.save_module, _dill._create_function, _dill._create_code, _dill._create_cell,
+    _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_property, _dill.save_classmethod,
+    _dill.save_instancemethod0, _dill._create_function, _dill._create_code, _dill._create_cell, _dill._load_type,
     _dill._import_module, _dill._locate_function, _dill._save_with_postproc, _dill._setitems, _dill.is_dill,
 ):  # fmt: skip
-    for _type, _encoder in (
-        (CodeType, _encode_code),
-        (CellType, _encode_cell),
-        (dict, _encode_dict),
-        (ModuleType, _encode_module),
-        (FunctionType, _encode_name),
-        (type, _encode_name),
-        (_Reduce, _encode_reduce),
+    for _type, _save in (
+        (CodeType, _dill.save_code),
+        (property, _dill.save_property),
+        (staticmethod, _dill.save_classmethod),
+        (classmethod, _dill.save_classmethod),
+        (MethodType, _dill.save_instancemethod0),
     ):
-        add_encoder(_type, _encoder)
+        add_encoder(_type, _encoder_by(_type, _save))
+    add_encoder(CellType, _encode_cell)
+    add_encoder(dict, _encode_dict)
+    add_encoder(ModuleType, _encode_module)
+    add_encoder(FunctionType, _encode_function)
+    add_encoder(type, _encode_class)
+    add_encoder(_Reduce, _encode_reduce)
     hooks.entry_writers[id(_dill.save_function)] = _write_function
     hooks.entry_writers[id(_dill.save_type)] = _write_class

@@ -93,9 +93,9 @@ class _Worker:
         self._outbox = Outbox(results)
         self._sending = threading.Lock()
         self._queue: SimpleQueue[Any] = SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._free = 0  # threads that wait for an item, or are about to, less the items in the queue
+        self._counting = threading.Lock()
         self._dumps: Callable[..., bytes]
         self._loads: Callable[..., Any]
 
@@ -134,24 +134,29 @@ class _Worker:
                 if kind == RETURN:
                     self._return_tasks()
                 else:
-                    self._queue.put((kind, number, payload))
-                    self._find_thread()
+                    self._put((kind, number, payload))
 
-    def _find_thread(self) -> bool:
-        """Tell whether one more item finds a thread at once, which is started if there may be another one."""
-        if self._idle.acquire(blocking=False):
-            return True
-        if len(self._threads) >= self._setup.max_threads:
-            return False
-        with self._starting:
+    def _put(self, item: Any, is_shared: bool = False) -> None:
+        """Queue an item for a thread, which is started if none is free and there may be another one.
+
+        Args:
+            item: a task or a chunk.
+            is_shared: whether a thread has it already, so that without another one it is not queued.
+        """
+        with self._counting:
             n = len(self._threads)
-            if n >= self._setup.max_threads:
-                return False
-            # Daemons: where the pool is gone, or an initializer failed, nothing waits for what they do.
-            thread = threading.Thread(target=self._work, name=f"ProcessThreadPoolExecutor_{n}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        return True
+            if self._free > 0:
+                self._free -= 1
+            elif n < self._setup.max_threads:
+                # Daemons: where the pool is gone, or an initializer failed, nothing waits for what they do.
+                thread = threading.Thread(target=self._work, name=f"ProcessThreadPoolExecutor_{n}", daemon=True)
+                self._threads.append(thread)
+                thread.start()  # it is free, and the item is for it
+            elif is_shared:
+                return
+            else:
+                self._free -= 1
+        self._queue.put(item)
 
     def _return_tasks(self) -> None:
         """Send back what no thread has begun, the last first."""
@@ -161,9 +166,11 @@ class _Worker:
                 waiting.append(self._queue.get_nowait())
         except Empty:
             pass
+        with self._counting:
+            self._free += len(waiting)
         for item in reversed(waiting):
             if isinstance(item, _Chunk):  # it is begun
-                self._queue.put(item)
+                self._put(item)
             else:
                 kind, number, payload = item
                 self._send(record(RETURNED, number, bytes((kind,)) + bytes(payload)))
@@ -176,13 +183,14 @@ class _Worker:
         except BaseException:
             self._fail("thread initializer")
             return
-        queue, idle, loads, dumps = self._queue, self._idle, self._loads, self._dumps
+        get, counting, loads, dumps = self._queue.get, self._counting, self._loads, self._dumps
+        is_counted = True  # as free, by `_put`
         while True:
-            try:
-                item = queue.get_nowait()
-            except Empty:
-                idle.release()
-                item = queue.get()
+            if not is_counted:
+                with counting:
+                    self._free += 1
+            is_counted = False
+            item = get()
             if item is None:
                 return
             if type(item) is _Chunk:
@@ -239,8 +247,8 @@ class _Worker:
             if is_last:
                 self._send_chunk(chunk)
                 return
-            if seconds > _SHARED and chunk.calls and self._find_thread():
-                self._queue.put(chunk)
+            if seconds > _SHARED and chunk.calls:
+                self._put(chunk, is_shared=True)
 
     def _send_chunk(self, chunk: _Chunk) -> None:
         if chunk.error is not None:
