@@ -299,7 +299,10 @@ def encode_call(
     parts: Parts, obj: Any, func: Any, args: tuple[Any, ...], memo: Memo, i: int, pieces: list[bytes]
 ) -> int:
     """Encode an object that a library's function gives to `save_reduce` as a call, as an `Encoder` does."""
-    i = encode_all(parts.plan, (func,), memo, i, pieces, parts)
+    if id(func) in memo:
+        i = encode_all(parts.plan, (func,), memo, i, pieces)  # fetches it
+    else:
+        i = _encoders[id(type(func))](parts, func, memo, i, pieces)  # KeyError: nothing is known of it
     if id(args) in memo:
         raise NotBrief
     i = encode_tuple(parts, args, memo, i, pieces)

@@ -92,6 +92,7 @@ __all__ = [
     "learn_save",
     "may_be_known",
     "methods_of",
+    "nothing_left",
     "own_save",
     "plan",
     "plan_of",
@@ -220,6 +221,11 @@ writers: Final[dict[int, Callable[[Any, Any], bool]]] = {}
 #: By the id of a library's dispatch entry, which its backend keeps, what writes an object as that does, but for what
 #: comes at the end, and gives back what does that: writer(pickler, obj); None if nothing is written.
 entry_writers: Final[dict[int, Callable[[Any, Any], Callable[[], None] | None]]] = {}
+
+
+def nothing_left() -> None:
+    """Do what comes at the end: nothing, and nobody's code has run before."""
+
 
 #: The rules of libraries' dispatch entries, by type and function, beside that of stock's own.
 graft_rules: Final[dict[tuple[type, Any], GraftRule]] = {}

@@ -138,8 +138,9 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
 
 def _reduce_entry(pickler: Any, t: type) -> Any:
     """Return the entry of `t` in the `dispatch_table` of the pickler or of copyreg; `_ANYBODYS` if that runs code."""
-    if any("dispatch_table" in vars(c) for c in type(pickler).__mro__):
-        return _ANYBODYS
+    for c in type(pickler).__mro__:
+        if "dispatch_table" in c.__dict__:
+            return _ANYBODYS
     table = pickler.__dict__.get("dispatch_table", _pickle.dispatch_table)  # stock's own name for copyreg's
     if type(table) is not dict and (type(table) is not ChainMap or any(type(m) is not dict for m in table.maps)):
         return _ANYBODYS
@@ -156,7 +157,8 @@ def has_reduce_entry(pickler: Any, t: type) -> bool:
 
 def is_by_name(pickler: Any, obj: Any, t: type) -> bool:
     """Tell whether C may save a class or a function by its name, which is found without importing anything."""
-    entry = pickler.dispatch.get(t)
+    # Of these dill's table, which is slow where it has no entry, says what any dict would.
+    entry = dict.get(pickler.dispatch, t) if t is BuiltinFunctionType else pickler.dispatch.get(t)
     if entry is None:
         if t is FunctionType or t is type or has_reduce_entry(pickler, t):
             return False

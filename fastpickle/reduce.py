@@ -28,7 +28,7 @@ from typing import Any
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from .brief import HAVE_A_NAME, asks_anybody, save_brief
 from .doubts import Dump, doubt, holds, settled, watched
-from .hooks import ASIDE, Plan, Reduced, Write, entry_writers
+from .hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left
 from .instances import ASKED_FOR, REDUCES, is_default, is_plain_class
 from .known import METACLASS_IDS, is_found
 from .parts import SHORTEST_RUN
@@ -111,15 +111,17 @@ def save_object(
             call = entry
             args = (pickler, obj)
     if call is not None:
-        in_doubt = state["_fastpickle_plan"].in_doubt
+        found = state["_fastpickle_plan"]
+        in_doubt = found.in_doubt
         state["_fastpickle_plan"] = in_doubt if in_doubt.doubted is None else ASIDE
         try:
-            if call is entry and id(entry) in entry_writers:
-                rest = entry_writers[id(entry)](pickler, obj)
-                if rest is not None:
-                    call = rest
-                    args = ()
-            call(*args)
+            rest = entry_writers[id(entry)](pickler, obj) if call is entry and id(entry) in entry_writers else None
+            if rest is nothing_left:
+                in_doubt = found
+            elif rest is not None:
+                rest()
+            else:
+                call(*args)
         finally:
             state["_fastpickle_plan"] = in_doubt
         return None

@@ -1,8 +1,9 @@
-"""What dill saves by value, written at once: functions with their code, cells and globals, and what classes have of them.
+"""What dill saves by value, written at once: functions with their code, cells and globals, and what classes have of it.
 
     save_function(f) --+-- found under its name: by dill's own function
-                       +-- else: _create_function(code, globals, name, defaults, cells), its state, and afterwards
-                                 what fills the cells, and the globals that are not a module's
+                       +-- else: _create_function(code, globals, name, defaults, cells), its state, and what fills the
+                                 cells afterwards; then, part by part, what could not be encoded of that, and globals
+                                 that are not a module's
     save_type(t) ------+-- a builtin type, by the name that dill has for it: _load_type(name)
                        +-- else: by dill's own function
     a tuple that one of dill's functions saves --- all of the above, as parts of it
@@ -30,6 +31,7 @@ from dill import _dill
 
 from .. import hooks
 from .._stdlib import for_batch
+from ..columns import forget
 from ..encoders import (
     Encoder,
     Memo,
@@ -97,6 +99,11 @@ def _imported(name: str) -> Any:
     return module
 
 
+def _entry(parts: Parts, t: type) -> Any:
+    """Return the dispatch entry of a type, which dill's table may not have."""
+    return dict.get(parts.pickler.dispatch, t)
+
+
 class _Taken:
     """Stands for a pickler to one of dill's functions, and takes what that gives to `save_reduce`."""
 
@@ -116,7 +123,7 @@ def _encoder_by(t: type, save: Any) -> Encoder:
 
     def encode_as_given(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
         _known(parts)
-        if dict.get(parts.pickler.dispatch, t) is not save:
+        if _entry(parts, t) is not save:
             raise NotBrief
         taken = _Taken()
         save(taken, obj)
@@ -173,7 +180,7 @@ def _encode_module(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byte
 
 def _encode_class(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a class as `save_type` does that is found under its name, or one of those to which dill gives a name."""
-    if dict.get(parts.pickler.dispatch, type) is _dill.save_type:
+    if _entry(parts, type) is _dill.save_type:
         _known(parts)
         name = _dill._typemap.get(obj)
         if name is not None:
@@ -182,8 +189,8 @@ def _encode_class(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes
 
 
 def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode a function as `save_function` does, if there is nothing to be done when it is written."""
-    if dict.get(parts.pickler.dispatch, FunctionType) is not _dill.save_function:
+    """Encode a function as `save_function` does, with all that is to be done when it is written."""
+    if _entry(parts, FunctionType) is not _dill.save_function:
         return encode_name(parts, obj, memo, i, pieces)
     _known(parts)
     name = obj.__qualname__
@@ -191,23 +198,21 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
         return encode_global(parts, obj, obj.__module__, name, memo, i, pieces)
     module = _module_of(obj)
     if _is_found(module, obj):
-        return encode_global(parts, obj, obj.__module__, obj.__qualname__, memo, i, pieces)
-    if getattr(obj, "__annotate__", None) is not None:  # asked for annotations, it may run somebody's code
+        return encode_global(parts, obj, obj.__module__, name, memo, i, pieces)
+    if _may_run_code(obj):
         raise NotBrief
-    args, state, to_do = _reduction(parts, obj, module, _attributes(obj))
+    its_globals, to_do = _globals_of(parts, obj, module)
+    args, state = _reduction(obj, its_globals)
+    i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
+    mine = _taken_from(parts, to_do)
+    if mine:
+        i = _encode_steps(parts, mine, memo, i, pieces)
     postproc = parts.pickler._postproc
-    postproc[id(obj)] = to_do
-    try:
-        i = _encode_by_value(parts, obj, args, state, memo, i, pieces)
-    finally:
-        del postproc[id(obj)]
     if args[-1] and postproc:
         steps = next(iter(postproc.values()))
         for func, arguments in (*steps, *[step for its, step in parts.to_append if its is steps]):
             if func is setattr and id(type(arguments[0])) not in METACLASS_IDS:
-                raise NotBrief  # a cell is compared with it (`_finish`)
-    if any(its is to_do for its, _ in parts.to_append):
-        raise NotBrief
+                raise NotBrief  # a cell is compared with it (`_fill_cells`)
     return i
 
 
@@ -226,57 +231,95 @@ def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byte
 
 
 def _encode_by_value(
-    parts: Parts, obj: Any, args: tuple[Any, ...], state: Any, memo: Memo, i: int, pieces: list[bytes]
+    parts: Parts, obj: Any, args: tuple[Any, ...], state: Any, to_do: list[Any], memo: Memo, i: int, pieces: list[bytes]
 ) -> int:
-    """Encode a function as `save_function` gives it to `save_reduce`."""
-    i = encode_call(parts, obj, _dill._create_function, args, memo, i, pieces)
-    i = encode(parts, state, memo, i, pieces)
+    """Encode a function as `save_function` gives it to `save_reduce`, while others see that it is being saved."""
+    postproc = parts.pickler._postproc
+    postproc[id(obj)] = to_do
+    try:
+        i = encode_call(parts, obj, _dill._create_function, args, memo, i, pieces)
+        i = encode(parts, state, memo, i, pieces)
+    finally:
+        del postproc[id(obj)]
     pieces.append(BUILD)
     return i
 
 
-def _encode_step(parts: Parts, func: Any, args: tuple[Any, ...], memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode a call of which the value is dropped."""
-    i = encode(parts, func, memo, i, pieces)
-    i = encode_tuple(parts, args, memo, i, pieces)
-    pieces.append(REDUCE)
+def _taken_from(parts: Parts, to_do: list[Any]) -> list[Any]:
+    """Return what is to be appended to a list, which is not to be appended any more."""
+    mine = [step for its, step in parts.to_append if its is to_do]
+    if mine:
+        parts.to_append = [(its, step) for its, step in parts.to_append if its is not to_do]
+    return mine
+
+
+def _encode_steps(parts: Parts, steps: list[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Encode what is to be done when a function is written: the last first, and without the values."""
+    for func, args in reversed(steps):
+        if func is _dill._setitems:
+            raise NotBrief
+        i = encode(parts, func, memo, i, pieces)
+        i = encode_tuple(parts, args, memo, i, pieces)
+        pieces.append(_DROPPED)
+    return i
+
+
+_DROPPED: Final = REDUCE + POP
+
+
+def _encode_all(
+    parts: Parts, obj: Any, args: tuple[Any, ...], state: Any, to_do: list[Any], memo: Memo, i: int, pieces: list[bytes]
+) -> int:
+    """Encode a function, and what is to be done when it is written, if all of that can be encoded."""
+    i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
+    steps = _taken_from(parts, to_do)
+    if steps:
+        n = len(pieces)
+        to_append = [*parts.to_append]
+        try:
+            _encode_steps(parts, steps, memo, i, pieces)
+        except Exception:
+            forget(memo, i)
+            del pieces[n:]
+            parts.to_append = [*to_append, *[(to_do, step) for step in steps]]
     return i
 
 
 def _write_function(pickler: Any, obj: Any) -> Callable[[], None] | None:
-    """Write a function as `save_function` does, but for what that does at the end.
+    """Write a function as `save_function` does, but for what is to be done at the end, if that may run somebody's code.
 
     Returns:
-        What does that; None if nothing is written, and then nobody's code has run but that of annotations, of which the
-        function keeps the value.
+        What does that; None if nothing is written, and then nobody's code has run.
     """
     if obj.__module__ == "dill._dill":
         return None
-    try:
-        module = _module_of(obj)
-        if _is_found(module, obj):
-            return None  # dill's function takes no longer
-    except NotBrief:
-        return None
-    state_dict = _attributes(obj)
     plan = hooks.plan(pickler)
     if not plan:
         return None
     parts = Parts(pickler, plan)
     try:
-        args, state, to_do = _reduction(parts, obj, module, state_dict)
+        module = _module_of(obj)
+        if _is_found(module, obj):
+            return None  # dill's function takes no longer
+        its_globals, to_do = _globals_of(parts, obj, module)
     except (NotBrief, AttributeError):
         return None
-    postproc = pickler._postproc
-    postproc[id(obj)] = to_do
-    try:
-        is_written = write_at_once(parts, _encode_by_value, obj, args, state)
-    finally:
-        del postproc[id(obj)]
+    may_run_code = _may_run_code(obj)
+    args, state = _reduction(obj, its_globals)
+    if may_run_code and hooks.plan(pickler) is not plan:
+        is_written = False
+    else:
+        is_written = write_at_once(parts, _encode_all, obj, args, state, to_do)
     if not is_written:
-        return None
-    closure = args[-1]
-    return partial(_finish, pickler, obj, to_do, closure) if to_do or (closure and postproc) else _nothing
+        return partial(_save_function, pickler, obj, args, state, to_do, parts.to_append) if may_run_code else None
+    if to_do or (args[-1] and pickler._postproc):
+        return partial(_finish, pickler, obj, to_do, args[-1])
+    return _nothing if may_run_code else hooks.nothing_left
+
+
+def _may_run_code(obj: Any) -> bool:
+    """Tell whether a function's annotations may run somebody's code, as from 3.14 on when they are asked for first."""
+    return getattr(obj, "__annotate__", None) is not None
 
 
 def _module_of(obj: Any) -> Any:
@@ -318,26 +361,13 @@ def _is_found(module: Any, obj: Any) -> bool:
     raise NotBrief
 
 
-def _attributes(obj: Any) -> dict[str, Any]:
-    """Return what a function's state begins with; from 3.14 on annotations may run somebody's code."""
-    found: dict[str, Any] = {}
-    for name in ("__doc__", "__kwdefaults__", "__annotations__"):
-        value = getattr(obj, name, None)
-        if value is not None:
-            found[name] = value
-    return found
-
-
-def _reduction(
-    parts: Parts, obj: Any, module: Any, state_dict: dict[str, Any]
-) -> tuple[tuple[Any, ...], Any, list[Any]]:
-    """Return what `save_function` calls `_create_function` with, the state, and a list of what is to be done at the end.
+def _globals_of(parts: Parts, obj: Any, module: Any) -> tuple[dict[str, Any], list[Any]]:
+    """Return the globals that a function is written with, and the list of what is to be done when it is written.
 
     Args:
         parts: stands for the pickler.
         obj: a function that is not found under its name.
         module: that of its name; None if it has none.
-        state_dict: what its state begins with.
 
     Raises:
         NotBrief: it is saved otherwise, or that is not known.
@@ -352,24 +382,46 @@ def _reduction(
         ids = {*map(id, all_globals.values())} if postproc else ()
         for_globals = next((steps for key, steps in postproc.items() if key in ids), to_do)
         parts.to_append.append((for_globals, (_dill._setitems, (its_globals, all_globals))))
-    attributes = obj.__dict__
-    name = obj.__name__
-    qualname = obj.__qualname__
-    own_name = its_globals.get("__name__")
+    name = its_globals.get("__name__")
     if (
         pickler._recurse
         or getattr(pickler, "_main_modified", None)
         or id(obj) in postproc
-        or type(attributes) is not dict
-        or not type(name) is type(qualname) is type("" if own_name is None else own_name) is str
+        or type(obj.__dict__) is not dict
+        or not type(obj.__name__) is type(obj.__qualname__) is type("" if name is None else name) is str
     ):
         raise NotBrief
-    if qualname != name:
-        state_dict["__qualname__"] = qualname
-    if "__name__" not in its_globals or obj.__module__ != own_name:
+    return its_globals, to_do
+
+
+def _reduction(obj: Any, its_globals: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    """Return what `save_function` calls `_create_function` with, and the state."""
+    closure = obj.__closure__
+    state_dict: dict[str, Any] = {}
+    for name in ("__doc__", "__kwdefaults__", "__annotations__"):
+        value = getattr(obj, name, None)
+        if value is not None:
+            state_dict[name] = value
+    if obj.__qualname__ != obj.__name__:
+        state_dict["__qualname__"] = obj.__qualname__
+    if "__name__" not in its_globals or obj.__module__ != its_globals["__name__"]:
         state_dict["__module__"] = obj.__module__
-    args = (obj.__code__, its_globals, name, obj.__defaults__, obj.__closure__)
-    return args, (attributes, state_dict) if state_dict else attributes, to_do
+    state = obj.__dict__
+    if type(state) is not dict:
+        state_dict["__dict__"] = state
+        state = None
+    args = (obj.__code__, its_globals, obj.__name__, obj.__defaults__, closure)
+    return args, (state, state_dict) if state_dict else state
+
+
+def _save_function(
+    pickler: Any, obj: Any, args: tuple[Any, ...], state: Any, to_do: list[Any], to_append: list[Any]
+) -> None:
+    """Save a function as dill's does, from where it has asked for annotations, which are not to be asked for again."""
+    for steps, step in to_append:
+        steps.append(step)
+    _dill._save_with_postproc(pickler, (_dill._create_function, args, state), obj=obj, postproc_list=to_do)
+    _fill_cells(pickler, obj, args[-1])
 
 
 def _finish(pickler: Any, obj: Any, to_do: list[Any], closure: tuple[Any, ...] | None) -> None:
@@ -382,16 +434,17 @@ def _finish(pickler: Any, obj: Any, to_do: list[Any], closure: tuple[Any, ...] |
             pickler.write(pickler.get(pickler.memo[id(dest)][0]))
             pickler._batch_setitems(*for_batch(iter(source.items()), obj))
         else:
-            plan = hooks.plan(pickler)
-            if not plan or not write_at_once(Parts(pickler, plan), _encode_step, func, args):
-                pickler.save_reduce(func, args)
+            pickler.save_reduce(func, args)
         pickler.write(POP)
+    _fill_cells(pickler, obj, closure)
+
+
+def _fill_cells(pickler: Any, obj: Any, closure: tuple[Any, ...] | None) -> None:
+    """Fill the cells that hold a function itself as soon as it is written, where a class around it was to do so."""
     postproc = pickler._postproc
-    if not postproc or not closure:
-        return
-    steps = next(iter(postproc.values()))
+    steps = next(iter(postproc.values()), None) if postproc and closure else None
     if steps:
-        for cell in closure:
+        for cell in closure or ():
             step = (setattr, (cell, "cell_contents", obj))
             try:
                 steps.remove(step)
@@ -410,7 +463,7 @@ def _write_class(pickler: Any, obj: Any) -> Callable[[], None] | None:
     if type(obj) is not type or obj not in _dill._typemap:
         return None  # dill's function takes no longer
     plan = hooks.plan(pickler)
-    return _nothing if plan and write_at_once(Parts(pickler, plan), _encode_class, obj) else None
+    return hooks.nothing_left if plan and write_at_once(Parts(pickler, plan), _encode_class, obj) else None
 
 
 def _are_dills(*functions: Any) -> bool:

@@ -1,0 +1,762 @@
+"""Functions and classes that dill saves by value, written at once: against stock dill, wherever that may go wrong."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import copyreg
+import dataclasses
+import enum
+import functools
+import io
+import operator
+import pickle
+import subprocess
+import sys
+import textwrap
+import types
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from oracle import objects
+from oracle.allowed import PYPY
+from oracle.compare import ALL, Implementation, Run, check
+
+import fastpickle
+from fastpickle import hooks
+
+dill = pytest.importorskip("dill", reason="dill is not installed")
+backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
+dill.extend(False)
+
+ORACLE = Implementation("dill.Pickler", dill.Pickler)
+OURS = (
+    Implementation("dill.Pickler, installed", dill.Pickler, fastpickle.patched),
+    Implementation("fastpickle.backends.dill.Pickler", backend.Pickler),
+)
+both = pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+#: Where dill pickles code objects, and these are written at once.
+AT_ONCE = "co_lnotab" in vars(types.CodeType)
+if PYPY:
+    pytest.skip("nothing is written at once there", allow_module_level=True)
+
+_shared = [1, "shared"]
+_instances = [objects.Plain(), objects.Viaduct([1])]
+
+
+def _closure(*values: Any) -> Any:
+    """Return a function with a cell for each value."""
+    if len(values) == 1:
+        (a,) = values
+        return lambda: a
+    a, b, *more = values
+    return lambda x=1: (x, a, b, more)
+
+
+def _recursive() -> Any:
+    def countdown(n: int) -> Any:
+        """Call itself."""
+        return countdown(n - 1) if n else n
+
+    return countdown
+
+
+def _mutual() -> Any:
+    def even(n: int) -> bool:
+        return n == 0 or odd(n - 1)
+
+    def odd(n: int) -> bool:
+        return n != 0 and even(n - 1)
+
+    return [even, odd]
+
+
+def _shared_cell() -> Any:
+    n = 0
+
+    def add() -> None:
+        nonlocal n
+        n += 1
+
+    def get() -> int:
+        return n
+
+    return {"add": add, "get": get}
+
+
+def _empty_cell() -> Any:
+    def function() -> Any:
+        return later
+
+    if not function:
+        later = 1
+    return function
+
+
+def _levels(n: int) -> Any:
+    function: Any = _closure(n)
+    for i in range(n):
+        function = _closure(function, i)
+    return function
+
+
+def _holds_itself() -> Any:
+    data: list[Any] = []
+
+    def function() -> Any:
+        return data
+
+    data.append(function)
+    return function
+
+
+def _changed(name: str, value: Any) -> Any:
+    def function(x: int = 1) -> int:
+        """Have a name."""
+        return x
+
+    setattr(function, name, value)
+    return function
+
+
+def _executed(code: str, **names: Any) -> Any:
+    exec(textwrap.dedent(code), names)
+    return names["f"]
+
+
+def _decorated() -> Any:
+    def decorate(f: Any) -> Any:
+        @functools.wraps(f)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return f(*args, **kwargs)
+
+        return call
+
+    @decorate
+    def function(a: int, *, b: str = "b") -> str:
+        """Be wrapped."""
+        return b * a
+
+    return function
+
+
+def _long_names(n: int) -> Any:
+    names = [f"name_{i}" for i in range(n)]
+    return _executed("def f():\n " + "\n ".join(f"{x} = {i} + {x}_" for i, x in enumerate(names)))
+
+
+class _Meta(type):
+    """Compares, and counts how often."""
+
+    asked = 0
+
+    def __eq__(cls, other: object) -> bool:
+        _Meta.asked += 1
+        return cls is other
+
+    __hash__ = type.__hash__
+
+
+def _plain_class() -> Any:
+    class Local:
+        """Be saved by value."""
+
+        attribute = [1, {"a": 2}]
+
+        def __init__(self, x: int = 1) -> None:
+            self.x = x
+
+        def again(self) -> Local:
+            return Local(self.x)
+
+        @property
+        def half(self) -> float:
+            """Return a half."""
+            return 0.5
+
+        @staticmethod
+        def static(x: int) -> int:
+            return x
+
+        @classmethod
+        def of_class(cls) -> Any:
+            return cls
+
+        def calls_super(self) -> Any:
+            return super().__repr__()
+
+    return Local
+
+
+def _derived() -> Any:
+    base = _plain_class()
+
+    class Derived(base):  # type: ignore[misc,valid-type]
+        __slots__ = ("y",)
+
+        def again(self) -> Any:
+            return super().again()
+
+    return [Derived, base, Derived(3)]
+
+
+def _dataclass() -> Any:
+    @dataclasses.dataclass
+    class Setting:
+        name: str = "a"
+        values: list[int] = dataclasses.field(default_factory=list)
+
+    return [Setting, Setting("b", [1])]
+
+
+def _others() -> Any:
+    class Color(enum.Enum):
+        RED = 1
+
+    class Shape(ABC):
+        @abstractmethod
+        def area(self) -> float: ...
+
+    class Square(Shape):
+        def area(self) -> float:
+            return 1.0
+
+    class Pair(NamedTuple):
+        a: int
+        b: str = "b"
+
+    class Compared(metaclass=_Meta):
+        def method(self) -> Any:
+            return Compared
+
+    return [Color, Shape, Square, Pair, Compared, Color.RED, Square(), Pair(1), Compared()]
+
+
+async def _coroutine(x: int) -> Any:
+    async for y in _coroutine(x):  # type: ignore[attr-defined]
+        yield y
+
+
+def _annotated() -> Any:
+    def function(a: int, b: list[int], c: type, d: 1, *, e: objects.Plain, f: "text") -> dict[str, Any]:  # type: ignore  # noqa: UP037, F821
+        return {}
+
+    return function
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "lambda": lambda: lambda x: x + 1,
+    "found": lambda: [objects.function, subprocess.run, _closure, textwrap.TextWrapper.wrap, len, [].append],
+    "defaults": lambda: lambda a=1, b="b", c=(1, (2, b"c")), *, d=2.5, e=None: (a, b, c, d, e),
+    "defaults that are containers": lambda: lambda a=[1, []], b={"a": {}}, *, c=frozenset({1}), d={2}: (a, b, c, d),
+    "many defaults": lambda: _executed(f"def f({', '.join(f'a{i}={i}' for i in range(250))}): pass"),
+    "long defaults": lambda: lambda a=[*range(100)], b={i: str(i) for i in range(100)}, c=(0,) * 300: (a, b, c),
+    "a function as default": lambda: lambda f=(lambda: 1), g=objects.function, h=int, i=objects.Plain: (f, g, h, i),
+    "an instance as default": lambda: lambda a=_instances[0], b=_instances[1]: (a, b),
+    "shared default": lambda: [f := (lambda a=_shared: a), _shared, f],
+    "numbers": lambda: lambda: (1 << 40, -(1 << 70), 1 << 5000, 1.5, 1j, -1, 70_000, True, None, ...),
+    "sets of constants": lambda: lambda x: x in {1, 2, "three"} or x in {(1, 2), b"b"},
+    "long constants": lambda: _executed(f"def f():\n '{'d' * 300}'\n return ({'c' * 300!r}, {b'b' * 300!r}, 'é' * 3)"),
+    "longer constants": lambda: _executed(f"def f():\n '{'d' * 20_000}'\n return {b'b' * 20_000!r}"),
+    "beyond ASCII": lambda: _executed("def f(ä='ö'):\n 'ü'\n return '\\U0001f600', '\\0'"),
+    "surrogates": lambda: _executed("def f():\n return '\\udc80'"),
+    "17 names": lambda: _long_names(17),
+    "100 names": lambda: _long_names(100),
+    "300 names": lambda: _long_names(300),
+    "nested code": lambda: lambda: [lambda x: [y for y in x], lambda: (z for z in ())],  # noqa: C416
+    "generator": lambda: _coroutine,
+    "closure": lambda: _closure(3),
+    "closure of atoms": lambda: _closure("text", b"bytes", 1.5, None, True, 1 << 80),
+    "closure of containers": lambda: _closure([1, [2]], {"a": {}}, (1, 2), set(), frozenset({1})),
+    "closure of many": lambda: _closure([*range(100)], {i: [i] for i in range(60)}),
+    "closure of records": lambda: _closure([{"id": i, "name": f"n{i}"} for i in range(60)]),
+    "closure of a function": lambda: _closure(lambda: 1),
+    "closure of functions": lambda: _closure(objects.function, int, objects.Plain, sys, len),
+    "closure of instances": lambda: _closure(objects.Plain(), objects.Viaduct([1])),
+    "closure of a module's dict": lambda: _closure(sys.__dict__, objects.__dict__),
+    "closure of itself": _holds_itself,
+    "levels": lambda: _levels(6),
+    "recursive": _recursive,
+    "mutual": _mutual,
+    "shared cell": _shared_cell,
+    "empty cell": _empty_cell,
+    "cells": lambda: _closure(1, 2).__closure__,
+    "code": lambda: [_closure.__code__, _closure.__code__],
+    "tuples of parts": lambda: [(_closure.__code__, 1, 2, 3), (sys, 1, 2), ({}, 1), (int, len, objects.function, {})],
+    "decorated": _decorated,
+    "partial": lambda: functools.partial(_closure(1), 2, x=_closure(3)),
+    "method": lambda: [(c := _plain_class())(1).again, c.again, c.of_class],
+    "annotated": _annotated,
+    "attributes": lambda: [_changed("attribute", [1]), _changed("other", _closure(1))],
+    "no module": lambda: _changed("__module__", None),
+    "__main__": lambda: _changed("__module__", "__main__"),
+    "another module": lambda: _changed("__module__", "oracle.objects"),
+    "a module that is not there": lambda: _changed("__module__", "no.such.module"),
+    "a module that is no text": lambda: _changed("__module__", 5),
+    "another name": lambda: [_changed("__name__", "changed"), _changed("__qualname__", "changed.name")],
+    "the name of another": lambda: [_changed("__qualname__", "_closure"), _changed("__qualname__", "_shared")],
+    "the name of a class's": lambda: _changed("__qualname__", "_Meta.mro"),
+    "an odd name": lambda: [_changed("__qualname__", "<locals>"), _changed("__qualname__", "__doc__")],
+    "no docstring": lambda: _changed("__doc__", [1, 2]),
+    "globals of its own": lambda: _executed("x = [1]\ndef f(): return x"),
+    "globals with functions": lambda: _executed("g = lambda: f\ndef f(): return g"),
+    "globals with a name": lambda: _executed("x = [1]\ndef f(): return x", __name__="oracle.objects"),
+    "globals with an odd name": lambda: _executed("x = [1]\ndef f(): return x", __name__=["odd"]),
+    "globals with a name of nothing": lambda: _executed("def f(): return 1", __name__="no such module"),
+    "class": _plain_class,
+    "derived": _derived,
+    "dataclass": _dataclass,
+    "other classes": _others,
+    "instances": lambda: [(c := _plain_class())(1), *map(c, range(50)), c],
+    "classes by name": lambda: [int, object, type(None), objects.Plain, types.FunctionType, _Meta, Path, NamedTuple],
+}
+_MADE: dict[str, Any] = {}
+
+
+def kind(name: str) -> Any:
+    """Return one of KINDS, the same for all dumps: texts and tuples of two are not the same objects."""
+    if name not in _MADE:
+        _MADE[name] = KINDS[name]()
+        with contextlib.suppress(Exception):  # the first dump of an instance writes __slotnames__ into its class
+            dill.dumps(_MADE[name], 2)
+    return _MADE[name]
+
+
+def _dumps(*objs: Any, **attributes: Any) -> Callable[[Run], None]:
+    """Return what dumps these with a pickler that has these attributes, and then something else with it."""
+
+    def steps(run: Run) -> None:
+        for name, value in attributes.items():
+            setattr(run.pickler, name, value)
+        for obj in objs:
+            run.pickler.dump(obj)
+        run.pickler.dump([objs, "end", _closure(1, 2)])
+
+    return steps
+
+
+@both
+@pytest.mark.parametrize("name", KINDS)
+def test_kind(name: str, ours: Implementation) -> None:
+    """Alone, twice, in a tuple, and beside what C writes; by a pickler that is used again."""
+    obj = kind(name)
+    check(ORACLE, ours, _dumps(obj), protocols=ALL)
+    for place in ([obj, obj], (1, obj, {"a": obj}), [[*range(100)], obj, [*range(100)], {"f": obj}], {1: 2, 3: (obj,)}):
+        check(ORACLE, ours, _dumps(place), protocols=(2, 4))
+
+
+@both
+@pytest.mark.parametrize("settings", [{"recurse": True}, {"byref": True}, {"fmode": 1}], ids=str)
+def test_settings(settings: dict[str, Any], ours: Implementation) -> None:
+    """All of them together, by dill's settings."""
+    for name in KINDS:
+        obj = kind(name)
+        check(ORACLE, ours, lambda run: run.pickler.dump([obj, 1]), protocols=(4,), arguments=settings)
+
+
+@both
+@pytest.mark.parametrize("name", ["closure", "annotated", "class", "globals of its own", "tuples of parts"])
+def test_edge_of_a_frame(name: str, ours: Implementation) -> None:
+    """Wherever the frame ends: before, in and behind it."""
+    obj = kind(name)
+    file = io.BytesIO()
+    dill.Pickler(file, 4).dump(obj)
+    n = len(file.getvalue())
+    step = max(1, n // 150)
+    for before in range(65536 - n - 40, 65536 + 20, step):
+        check(ORACLE, ours, _dumps([["x" * 60_000, "y" * (before - 60_000)], obj]), protocols=(4,))
+
+
+@both
+def test_memo(ours: Implementation) -> None:
+    """Around the memo's 256th entry, and with parts of it in the memo already."""
+    obj = kind("closure")
+    for n in range(200, 260):
+        texts = [f"text {i}" for i in range(n)]
+        check(ORACLE, ours, _dumps([texts, obj]), protocols=(4,))
+    code, closure = obj.__code__, obj.__closure__
+    for first in (code, closure, closure[0], code.co_consts, code.co_name, dill._dill, setattr, "cell_contents", [{}]):
+        check(ORACLE, ours, _dumps([first, obj, first]), protocols=(4,))
+        check(ORACLE, ours, _dumps(first, obj), protocols=(4,))
+
+
+def _entry(t: type) -> Callable[[Any, Run], Any]:
+    """Return what makes a pickler that has a dispatch entry of its own for a type, which does what dill's does."""
+
+    def make(base: Any, run: Run) -> Any:
+        class P(base):  # type: ignore[misc]  # it is a variable
+            dispatch = type(base.dispatch)(base.dispatch)
+
+        entry = base.dispatch.get(t)
+
+        def save(pickler: Any, obj: Any) -> None:
+            run.record("entry", obj)
+            if entry is None:
+                pickler.save_reduce(*obj.__reduce_ex__(4), obj=obj)
+            else:
+                entry(pickler, obj)
+
+        P.dispatch[t] = save
+        P.__module__ = "dill.of_a_test"
+        return P
+
+    return make
+
+
+@both
+@pytest.mark.parametrize(
+    "t",
+    [
+        *(types.FunctionType, types.CodeType, types.CellType, types.ModuleType),
+        *(dict, list, tuple, str, type, frozenset, property),
+    ],
+    ids=lambda t: t.__name__,
+)
+def test_dispatch_entry(t: type, ours: Implementation) -> None:
+    """An entry of somebody's is asked about each object of its type."""
+    for name in ("closure", "annotated", "class", "decorated", "sets of constants", "closure of functions"):
+        check(ORACLE, ours, _dumps([kind(name), 1]), protocols=(4,), cls=_entry(t))
+
+
+def _with(**members: Any) -> Callable[[Any, Run], Any]:
+    """Return what makes a pickler with these members, which are called with the run first."""
+
+    def make(base: Any, run: Run) -> Any:
+        bound = {name: functools.partialmethod(f, run) if callable(f) else f for name, f in members.items()}
+        return type("P", (base,), {"__module__": "dill.of_a_test", **bound})
+
+    return make
+
+
+def _recorded(name: str, value: Any) -> Any:
+    def hook(self: Any, run: Run, obj: Any) -> Any:
+        run.record(name, obj)
+        return value
+
+    return hook
+
+
+def _calls(name: str) -> Any:
+    """Return an override that calls stock's method, and records that."""
+
+    def hook(self: Any, run: Run, *args: Any, **kwargs: Any) -> None:
+        run.record(name, args[0])
+        getattr(pickle._Pickler, name)(self, *args, **kwargs)  # type: ignore[attr-defined]  # private
+
+    return hook
+
+
+CLASSES: dict[str, Callable[[Any, Run], Any]] = {
+    "persistent_id": _with(persistent_id=_recorded("persistent_id", None)),
+    "dispatch_table": _with(dispatch_table={}),
+    "copyreg's": _with(dispatch_table=copyreg.dispatch_table),
+    "save_global": _with(save_global=_calls("save_global")),
+    "memoize": _with(memoize=_calls("memoize")),
+    "save_reduce": _with(save_reduce=_calls("save_reduce")),
+    "a module without dill in its name": lambda base, run: type("P", (base,), {"__module__": "of_a_test"}),
+}
+
+
+@both
+@pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+def test_class_with_hooks(cls: Any, ours: Implementation) -> None:
+    """What a subclass overrides is called as often, with the same objects."""
+    for name in ("closure", "annotated", "class", "decorated", "globals of its own"):
+        check(ORACLE, ours, _dumps([kind(name), 1]), protocols=(2, 4), cls=cls)
+
+
+@both
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"_main": objects},
+        {"_main": dill._dill},
+        {"_main_modified": True, "_original_main": objects},
+        {"_session": True, "_first_pass": True},
+        {"_recurse": True},
+        {"bin": 0},
+        {"dispatch_table": {}},
+        {"_trace_depth": 1, "_size_stack": []},
+    ],
+    ids=str,
+)
+def test_attributes_of_the_pickler(attributes: dict[str, Any], ours: Implementation) -> None:
+    """What dill's functions ask a pickler for."""
+    for name in ("closure", "annotated", "class", "globals of its own", "closure of functions", "found"):
+        check(ORACLE, ours, _dumps([kind(name), 1], **attributes), protocols=(4,))
+
+
+@both
+def test_fast(ours: Implementation) -> None:
+    """Nothing is memoized."""
+    for name in ("lambda", "found", "defaults", "classes by name"):
+        check(ORACLE, ours, _dumps(kind(name), fast=True), protocols=(2, 4))
+
+
+@both
+def test_patches(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where something is in place of what is looked up: the import, a module, an extension code."""
+    names = ("closure", "annotated", "class", "decorated", "found", "another module", "no module")
+
+    def check_all() -> None:
+        for name in names:
+            check(ORACLE, ours, _dumps([kind(name), 1]), protocols=(4,))
+
+    imported: list[str] = []
+    original = builtins.__import__
+
+    def importing(name: str, *args: Any, **kwargs: Any) -> Any:
+        imported.append(name)
+        return original(name, *args, **kwargs)
+
+    for obj in map(kind, names):
+        asked = []
+        for implementation in (ORACLE, ours):
+            imported.clear()
+            with implementation.context():
+                pickler = implementation.base(io.BytesIO(), 4)
+                monkeypatch.setattr(builtins, "__import__", importing)
+                with contextlib.suppress(TypeError):  # there are files among the globals of this module
+                    pickler.dump([obj, 1])
+                monkeypatch.undo()
+            asked.append([name for name in imported if not name.startswith("fastpickle")])
+        assert asked[0] == asked[1]
+
+    monkeypatch.setitem(sys.modules, "oracle.objects", types.ModuleType("oracle.objects"))
+    check_all()
+    monkeypatch.undo()
+    monkeypatch.delitem(sys.modules, __name__)
+    check_all()
+    monkeypatch.undo()
+
+    class Lazy(types.ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(name)
+
+    lazy = Lazy(__name__)
+    vars(lazy).update(globals())
+    monkeypatch.setitem(sys.modules, __name__, lazy)
+    check_all()
+    monkeypatch.undo()
+    for module, name in (("dill._dill", "_create_function"), ("dill._dill", "_create_cell"), ("builtins", "getattr")):
+        copyreg.add_extension(module, name, 0xF0)
+        try:
+            check_all()
+        finally:
+            copyreg.remove_extension(module, name, 0xF0)
+
+
+@both
+def test_module_that_is_asked(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module's `__getattr__` is asked as often as by stock."""
+    asked: list[str] = []
+
+    def of_module(name: str) -> Any:
+        asked.append(name)
+        raise AttributeError(name)
+
+    monkeypatch.setitem(globals(), "__getattr__", of_module)
+    for name in ("lambda", "closure", "closure of functions", "class", "found"):
+        seen = []
+        for implementation in (ORACLE, ours):
+            asked.clear()
+            with implementation.context():
+                implementation.base(io.BytesIO(), 4).dump([kind(name), 1])
+            seen.append([*asked])
+        assert seen[0] == seen[1], name
+
+
+@both
+def test_warnings(ours: Implementation) -> None:
+    """No warning of dill's looking at a code object comes out, and those about classes do."""
+    for name in ("closure", "class", "recursive"):
+        seen = []
+        for implementation in (ORACLE, ours):
+            with warnings.catch_warnings(record=True) as caught, implementation.context():
+                warnings.simplefilter("always")
+                implementation.base(io.BytesIO(), 4).dump(kind(name))
+            seen.append([str(one.message) for one in caught])
+        assert seen[0] == seen[1]
+
+
+class Acting:
+    """Acts when it is reduced."""
+
+    def __init__(self, act: Callable[[Any], None]) -> None:
+        self.act = act
+
+    def __reduce__(self) -> Any:
+        self.act(Acting.pickler)
+        return Acting, (1,)
+
+    pickler: Any = None
+
+
+def _register(pickler: Any) -> None:
+    pickler.dispatch = type(pickler.dispatch)(pickler.dispatch)
+    pickler.dispatch[types.CodeType] = lambda p, obj: p.save_reduce(len, ("code",), obj=obj)
+
+
+@both
+@pytest.mark.parametrize(
+    "act",
+    [
+        _register,
+        lambda p: setattr(p, "persistent_id", lambda obj: "id" if type(obj) is types.CellType else None),
+        lambda p: setattr(p, "_recurse", True),
+        lambda p: p.memoize(_shared),
+        lambda p: p.save(_closure(5)),
+        lambda p: setattr(p, "_main", objects),
+    ],
+    ids=["dispatch", "persistent_id", "_recurse", "memoize", "save", "_main"],
+)
+def test_contents_that_act(act: Callable[[Any], None], ours: Implementation) -> None:
+    """What somebody's code does to the pickler while a cell's contents or a default are saved, counts from there on."""
+
+    def steps(run: Run) -> None:
+        Acting.pickler = run.pickler
+        acting = Acting(act)
+        run.pickler.dump([_closure(1), _closure(acting, _closure(2)), lambda x=acting: x, _closure(3, [*range(60)])])
+
+    check(ORACLE, ours, steps, protocols=(2, 4))
+
+
+@both
+def test_failures(ours: Implementation) -> None:
+    """What cannot be saved in a function raises what stock raises, with its notes, and leaves what it leaves."""
+    for bad in (iter([1]), sys._getframe(), [1, (x for x in ())]):
+        for obj in (_closure(bad), _closure(1, bad), lambda x=bad: x, _levels(2), [_closure(_closure(bad)), 1]):
+            check(ORACLE, ours, _dumps([1, obj]), protocols=(4,))
+
+
+@both
+def test_stack_that_is_full(ours: Implementation) -> None:
+    """Functions in functions fail no sooner than by stock."""
+    for n in range(2, 40, 6):
+        check(
+            ORACLE,
+            ours,
+            lambda run, n=n: run.pickler.dump(_levels(n)),
+            protocols=(4,),
+            fails=False if AT_ONCE else None,
+        )
+    check(ORACLE, ours, lambda run: run.pickler.dump(_levels(400)), protocols=(4,))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are there from the beginning")
+@both
+@pytest.mark.parametrize("outcome", ["value", "AttributeError", "NameError", "hook"])
+@pytest.mark.parametrize("default", ["1", "[*range(100)]", "Acting"])
+def test_annotations_that_run_code(outcome: str, default: str, ours: Implementation) -> None:
+    """The code of annotations runs as often as by stock, at the same time, and what it does to the pickler counts."""
+
+    def steps(run: Run) -> None:
+        def annotate() -> Any:
+            run.record("annotate", None)
+            if outcome == "hook":
+                _register(run.pickler)
+            elif outcome != "value":
+                raise getattr(builtins, outcome)("no")
+            return int
+
+        Acting.pickler = run.pickler
+        names = {"annotate": annotate, "Acting": Acting(lambda p: run.record("acts", None))}
+        run.kept["f"] = f = _executed(f"def f(x: annotate() = {default}): pass", __name__=__name__, **names)
+        run.pickler.dump([f, 1, f])
+
+    check(ORACLE, ours, steps, protocols=(2, 4))
+
+
+_SCRIPT = """
+import sys
+import dill
+import fastpickle
+{imports}
+def countdown(n: int = 3) -> int:
+    "Call itself."
+    return countdown(n - 1) if n else Point.total
+
+class Point:
+    total = 0
+    def __init__(self, x: int) -> None:
+        self.x = x
+    def moved(self, by=lambda x: x + 1):
+        return Point(by(self.x))
+
+data = [1, 2, 3]
+objs = [countdown, Point, Point(1), [Point(i) for i in range(60)], lambda: data, Point(2).moved,
+        {{"f": countdown, "data": data * 50}}, globals(), (countdown, [*range(1000)])]
+for recurse in (False, True):
+    for protocol in (2, 4, 5):
+        for obj in objs:
+            stock = dill.dumps(obj, protocol, recurse=recurse)
+            with fastpickle.patched():
+                assert dill.dumps(obj, protocol, recurse=recurse) == stock, (obj, protocol)
+            from fastpickle.backends import dill as backend
+            assert backend.dumps(obj, protocol, recurse=recurse) == stock, (obj, protocol)
+            del backend
+print("same")
+"""
+
+
+@pytest.mark.skipif(not AT_ONCE, reason="dill pickles no code objects there")
+@pytest.mark.parametrize("imports", ["", "import json, dataclasses", "from __future__ import annotations"])
+def test_main(imports: str, tmp_path: Path) -> None:
+    """What is of `__main__`, as most of what dill is used for is."""
+    script = tmp_path / "script.py"
+    text = _SCRIPT.format(imports="" if "future" in imports else imports)
+    script.write_text((imports if "future" in imports else "") + text)
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120)
+    assert result.stdout == "same\n", result.stderr
+
+
+@pytest.fixture
+def steps_of_dill(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Give the names of dill's own functions that are called by a pickler."""
+    called: list[str] = []
+    original = dill._dill._save_with_postproc
+
+    def recorded(pickler: Any, reduction: Any, *args: Any, **kwargs: Any) -> Any:
+        called.append(reduction[0].__name__)
+        return original(pickler, reduction, *args, **kwargs)
+
+    monkeypatch.setattr(dill._dill, "_save_with_postproc", recorded)
+    yield called
+
+
+@pytest.mark.skipif(not AT_ONCE, reason="dill pickles no code objects there")
+def test_at_once(steps_of_dill: list[str]) -> None:
+    """Those without anything unusual are written without dill's function; a class has those in it."""
+    for name, expected in (
+        ("lambda", []),
+        ("defaults", []),
+        ("closure", []),
+        ("closure of containers", []),
+        ("closure of many", []),
+        ("recursive", []),
+        ("mutual", []),
+        ("levels", []),
+        ("100 names", []),
+        ("annotated", []),
+        ("globals of its own", []),
+        ("long defaults", ["_create_function"]),
+        ("an instance as default", ["_create_function"]),
+        ("empty cell", ["_create_function"]),
+        ("class", ["_create_type"]),
+    ):
+        if name == "annotated" and sys.version_info >= (3, 14):
+            operator.attrgetter("__annotations__")(kind(name))  # or it would be a question of when
+        steps_of_dill.clear()
+        with fastpickle.patched():
+            dill.dumps([kind(name), 1])
+        assert steps_of_dill == expected, name
+
+
+def test_entries_are_known() -> None:
+    """The backend knows dill's functions in this version; if not, all of this would test nothing."""
+    assert dill.__version__ in backend.KNOWN_VERSIONS
+    assert {id(dill._dill.save_function), id(dill._dill.save_type)} <= hooks.entry_writers.keys()
