@@ -38,9 +38,8 @@ OURS = (
     Implementation("dill.Pickler, installed", dill.Pickler, fastpickle.patched),
     Implementation("fastpickle.backends.dill.Pickler", backend.Pickler),
 )
+needs_code = pytest.mark.skipif("co_lnotab" not in vars(types.CodeType), reason="dill pickles no code objects there")
 both = pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
-#: Where dill pickles code objects, and these are written at once.
-AT_ONCE = "co_lnotab" in vars(types.CodeType)
 if PYPY:
     pytest.skip("nothing is written at once there", allow_module_level=True)
 
@@ -114,18 +113,35 @@ def _holds_itself() -> Any:
     return function
 
 
-def _changed(name: str, value: Any) -> Any:
-    def function(x: int = 1) -> int:
-        """Have a name."""
-        return x
-
-    setattr(function, name, value)
-    return function
-
-
 def _executed(code: str, **names: Any) -> Any:
     exec(textwrap.dedent(code), names)
     return names["f"]
+
+
+#: A module with little in it: where it is not found, all of that is saved.
+_small = types.ModuleType("small_module_of_a_test")
+sys.modules[_small.__name__] = _small
+exec(
+    textwrap.dedent("""
+    def closure(*values):
+        def function(x: int = 1) -> int:
+            "Have cells."
+            return function, values
+        return function
+    def by_name(): pass
+    def lazy(): return lambda: by_name()
+    class Class:
+        def method(self): return super().method()
+    """),
+    vars(_small),
+)
+vars(_small).pop("__builtins__")
+
+
+def _changed(name: str, value: Any) -> Any:
+    function = _small.closure(1)
+    setattr(function, name, value)
+    return function
 
 
 def _decorated() -> Any:
@@ -298,8 +314,8 @@ KINDS: dict[str, Callable[[], Any]] = {
     "a module that is not there": lambda: _changed("__module__", "no.such.module"),
     "a module that is no text": lambda: _changed("__module__", 5),
     "another name": lambda: [_changed("__name__", "changed"), _changed("__qualname__", "changed.name")],
-    "the name of another": lambda: [_changed("__qualname__", "_closure"), _changed("__qualname__", "_shared")],
-    "the name of a class's": lambda: _changed("__qualname__", "_Meta.mro"),
+    "the name of another": lambda: [_changed("__qualname__", "closure"), _changed("__qualname__", "Class")],
+    "the name of a class's": lambda: _changed("__qualname__", "Class.method"),
     "an odd name": lambda: [_changed("__qualname__", "<locals>"), _changed("__qualname__", "__doc__")],
     "no docstring": lambda: _changed("__doc__", [1, 2]),
     "globals of its own": lambda: _executed("x = [1]\ndef f(): return x"),
@@ -358,6 +374,7 @@ def test_settings(settings: dict[str, Any], ours: Implementation) -> None:
         check(ORACLE, ours, lambda run: run.pickler.dump([obj, 1]), protocols=(4,), arguments=settings)
 
 
+@needs_code
 @both
 @pytest.mark.parametrize("name", ["closure", "annotated", "class", "globals of its own", "tuples of parts"])
 def test_edge_of_a_frame(name: str, ours: Implementation) -> None:
@@ -497,14 +514,17 @@ def test_fast(ours: Implementation) -> None:
         check(ORACLE, ours, _dumps(kind(name), fast=True), protocols=(2, 4))
 
 
+@needs_code
 @both
 def test_patches(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where something is in place of what is looked up: the import, a module, an extension code."""
-    names = ("closure", "annotated", "class", "decorated", "found", "another module", "no module")
+    objs = [_small.closure(1), _small.closure(_small.by_name), _small.by_name, _small.lazy(), _small.Class, _closure(2)]
+    with contextlib.suppress(AttributeError):
+        dill.dumps(objs)
 
     def check_all() -> None:
-        for name in names:
-            check(ORACLE, ours, _dumps([kind(name), 1]), protocols=(4,))
+        for obj in objs:
+            check(ORACLE, ours, _dumps([obj, 1]), protocols=(4,))
 
     imported: list[str] = []
     original = builtins.__import__
@@ -513,23 +533,22 @@ def test_patches(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
         imported.append(name)
         return original(name, *args, **kwargs)
 
-    for obj in map(kind, names):
+    for obj in objs:
         asked = []
         for implementation in (ORACLE, ours):
             imported.clear()
             with implementation.context():
                 pickler = implementation.base(io.BytesIO(), 4)
                 monkeypatch.setattr(builtins, "__import__", importing)
-                with contextlib.suppress(TypeError):  # there are files among the globals of this module
-                    pickler.dump([obj, 1])
+                pickler.dump([obj, 1])
                 monkeypatch.undo()
             asked.append([name for name in imported if not name.startswith("fastpickle")])
         assert asked[0] == asked[1]
 
-    monkeypatch.setitem(sys.modules, "oracle.objects", types.ModuleType("oracle.objects"))
+    monkeypatch.setitem(sys.modules, _small.__name__, types.ModuleType(_small.__name__))
     check_all()
     monkeypatch.undo()
-    monkeypatch.delitem(sys.modules, __name__)
+    monkeypatch.delitem(sys.modules, _small.__name__)
     check_all()
     monkeypatch.undo()
 
@@ -537,9 +556,9 @@ def test_patches(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(name)
 
-    lazy = Lazy(__name__)
-    vars(lazy).update(globals())
-    monkeypatch.setitem(sys.modules, __name__, lazy)
+    lazy = Lazy(_small.__name__)
+    vars(lazy).update(vars(_small))
+    monkeypatch.setitem(sys.modules, _small.__name__, lazy)
     check_all()
     monkeypatch.undo()
     for module, name in (("dill._dill", "_create_function"), ("dill._dill", "_create_cell"), ("builtins", "getattr")):
@@ -550,6 +569,7 @@ def test_patches(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
             copyreg.remove_extension(module, name, 0xF0)
 
 
+@needs_code
 @both
 def test_module_that_is_asked(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module's `__getattr__` is asked as often as by stock."""
@@ -559,17 +579,18 @@ def test_module_that_is_asked(ours: Implementation, monkeypatch: pytest.MonkeyPa
         asked.append(name)
         raise AttributeError(name)
 
-    monkeypatch.setitem(globals(), "__getattr__", of_module)
-    for name in ("lambda", "closure", "closure of functions", "class", "found"):
+    monkeypatch.setitem(vars(_small), "__getattr__", of_module)
+    for obj in (_small.closure(1), _small.by_name, _small.lazy(), _small.Class, _changed("__qualname__", "changed")):
         seen = []
         for implementation in (ORACLE, ours):
             asked.clear()
             with implementation.context():
-                implementation.base(io.BytesIO(), 4).dump([kind(name), 1])
+                implementation.base(io.BytesIO(), 4).dump([obj, 1])
             seen.append([*asked])
-        assert seen[0] == seen[1], name
+        assert seen[0] == seen[1], obj
 
 
+@needs_code
 @both
 def test_warnings(ours: Implementation) -> None:
     """No warning of dill's looking at a code object comes out, and those about classes do."""
@@ -633,6 +654,7 @@ def test_failures(ours: Implementation) -> None:
             check(ORACLE, ours, _dumps([1, obj]), protocols=(4,))
 
 
+@needs_code
 @both
 def test_stack_that_is_full(ours: Implementation) -> None:
     """Functions in functions fail no sooner than by stock."""
@@ -642,7 +664,7 @@ def test_stack_that_is_full(ours: Implementation) -> None:
             ours,
             lambda run, n=n: run.pickler.dump(_levels(n)),
             protocols=(4,),
-            fails=False if AT_ONCE else None,
+            fails=False,
         )
     check(ORACLE, ours, lambda run: run.pickler.dump(_levels(400)), protocols=(4,))
 
@@ -664,9 +686,10 @@ def test_annotations_that_run_code(outcome: str, default: str, ours: Implementat
             return int
 
         Acting.pickler = run.pickler
-        names = {"annotate": annotate, "Acting": Acting(lambda p: run.record("acts", None))}
-        run.kept["f"] = f = _executed(f"def f(x: annotate() = {default}): pass", __name__=__name__, **names)
-        run.pickler.dump([f, 1, f])
+        module = sys.modules["annotated_module_of_a_test"] = types.ModuleType("annotated_module_of_a_test")
+        vars(module).update(annotate=annotate, Acting=Acting(lambda p: run.record("acts", None)))
+        exec(f"def f(x: annotate() = {default}): pass\nf.__qualname__ = 'g'", vars(module))
+        run.pickler.dump([module.f, 1, module.f])
 
     check(ORACLE, ours, steps, protocols=(2, 4))
 
@@ -703,7 +726,7 @@ print("same")
 """
 
 
-@pytest.mark.skipif(not AT_ONCE, reason="dill pickles no code objects there")
+@needs_code
 @pytest.mark.parametrize("imports", ["", "import json, dataclasses", "from __future__ import annotations"])
 def test_main(imports: str, tmp_path: Path) -> None:
     """What is of `__main__`, as most of what dill is used for is."""
@@ -728,7 +751,7 @@ def steps_of_dill(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield called
 
 
-@pytest.mark.skipif(not AT_ONCE, reason="dill pickles no code objects there")
+@needs_code
 def test_at_once(steps_of_dill: list[str]) -> None:
     """Those without anything unusual are written without dill's function; a class has those in it."""
     for name, expected in (

@@ -305,13 +305,14 @@ def _write_function(pickler: Any, obj: Any) -> Callable[[], None] | None:
     except (NotBrief, AttributeError):
         return None
     may_run_code = _may_run_code(obj)
+    to_append = parts.to_append[:]  # what cells add belongs to what is encoded
     args, state = _reduction(obj, its_globals)
     if may_run_code and hooks.plan(pickler) is not plan:
         is_written = False
     else:
         is_written = write_at_once(parts, _encode_all, obj, args, state, to_do)
     if not is_written:
-        return partial(_save_function, pickler, obj, args, state, to_do, parts.to_append) if may_run_code else None
+        return partial(_save_function, pickler, obj, args, state, to_do, to_append) if may_run_code else None
     if to_do or (args[-1] and pickler._postproc):
         return partial(_finish, pickler, obj, to_do, args[-1])
     return _nothing if may_run_code else hooks.nothing_left
