@@ -57,6 +57,7 @@ __all__ = [
     "Memo",
     "NotBrief",
     "Parts",
+    "Template",
     "add_encoder",
     "brief_ids",
     "encode",
@@ -66,6 +67,7 @@ __all__ = [
     "encode_global",
     "encode_name",
     "encode_tuple",
+    "extension_registry",
     "save_tuple",
     "write_at_once",
 ]
@@ -83,7 +85,7 @@ _DEEPEST: Final = 24
 #: So many bytes a text may have, and so many bits an int: few enough that a frame has room for some of them.
 _LONGEST: Final = 16 << 10
 _MOST_BITS: Final = 1 << 10
-_extension_registry: Any = copyreg._extension_registry  # type: ignore[attr-defined]  # typeshed does not know it
+extension_registry: Any = copyreg._extension_registry  # type: ignore[attr-defined]  # typeshed does not know it
 _CALL: Final = REDUCE + MEMOIZE
 _GLOBAL: Final = STACK_GLOBAL + MEMOIZE
 _FROZENSET: Final = FROZENSET + MEMOIZE
@@ -273,6 +275,52 @@ def encode_all(
     return i
 
 
+class Template:
+    """What an encoder gave for an object, to be used again where nothing of that is in the memo.
+
+    Args:
+        encoder: the encoder; what it does must not depend on anything but the memo.
+        parts, obj: what it is called with.
+    """
+
+    __slots__ = ("keys", "objs", "segments")
+
+    def __init__(self, encoder: Encoder, parts: Parts, obj: Any) -> None:
+        memo: Memo = {}
+        pieces: list[bytes] = []
+        encoder(parts, obj, memo, 0, pieces)
+        self.keys = [*memo]
+        self.objs = [x for _, x in memo.values()]  # which stay alive, so that nothing else has their ids
+        self.segments: list[bytes | int] = []
+        data = b""
+        for piece in pieces:
+            k = _GETS.get(id(piece))
+            if k is None:
+                data += piece
+            else:
+                self.segments += data, k
+                data = b""
+        self.segments.append(data)
+
+    def encode(self, memo: Memo, i: int, pieces: list[bytes]) -> int:
+        """Do what the encoder would, and return that; 0 if something of it is in the memo, and then nothing is done."""
+        if not memo.keys().isdisjoint(self.keys):
+            return 0
+        for segment in self.segments:
+            if type(segment) is bytes:
+                pieces.append(segment)
+            else:
+                k = i + segment
+                pieces.append(BINGET[k] if k <= 255 else pack_long_binget(LONG_BINGET, k))
+        n = len(self.keys)
+        memo.update(zip(self.keys, zip(range(i, i + n), self.objs)))  # noqa: B905  # they are of one length
+        return i + n
+
+
+#: The number of each GET in the table, by its id.
+_GETS: Final = {id(get): k for k, get in enumerate(BINGET)}
+
+
 def encode(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode any object, which may be in the memo, as an `Encoder` does."""
     return encode_all(parts.plan, (obj,), memo, i, pieces, parts, _MOST)
@@ -325,7 +373,7 @@ def encode_name(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes])
 
 def encode_global(parts: Parts, obj: Any, module: Any, name: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode what is found under a name in a module, as an `Encoder` does."""
-    if type(module) is not str or type(name) is not str or _extension_registry:
+    if type(module) is not str or type(name) is not str or extension_registry:
         raise NotBrief
     i = encode_all(parts.plan, (module, name), memo, i, pieces)
     pieces.append(_GLOBAL)
@@ -350,7 +398,7 @@ def encode_list(parts: Parts, obj: list[Any], memo: Memo, i: int, pieces: list[b
 
 def encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a short dict, as an `Encoder` does, whatever the dispatch entry is."""
-    items = [*chain.from_iterable(obj.items())]  # as above
+    items = [*chain.from_iterable(obj.items())] if obj else ()  # as above
     n = len(items)
     if n > 2 * _MOST_ITEMS:
         raise NotBrief

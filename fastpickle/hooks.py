@@ -219,8 +219,9 @@ known_tables: Final[set[type]] = {dict}
 writers: Final[dict[int, Callable[[Any, Any], bool]]] = {}
 
 #: By the id of a library's dispatch entry, which its backend keeps, what writes an object as that does, but for what
-#: comes at the end, and gives back what does that: writer(pickler, obj); None if nothing is written.
-entry_writers: Final[dict[int, Callable[[Any, Any], Callable[[], None] | None]]] = {}
+#: comes at the end, and gives back what does that: writer(pickler, obj, plan); None if nothing is written.  The plan in
+#: force may be left out, if that is not known.
+entry_writers: Final[dict[int, Callable[..., Callable[[], None] | None]]] = {}
 
 
 def nothing_left() -> None:

@@ -115,7 +115,9 @@ def save_object(
         in_doubt = found.in_doubt
         state["_fastpickle_plan"] = in_doubt if in_doubt.doubted is None else ASIDE
         try:
-            rest = entry_writers[id(entry)](pickler, obj) if call is entry and id(entry) in entry_writers else None
+            rest = None
+            if call is entry and id(entry) in entry_writers:
+                rest = entry_writers[id(entry)](pickler, obj, plan if found is plan else None)
             if rest is nothing_left:
                 in_doubt = found
             elif rest is not None:

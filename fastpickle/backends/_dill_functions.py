@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pickle import BUILD, POP, REDUCE
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 import dill
@@ -37,6 +37,7 @@ from ..encoders import (
     Memo,
     NotBrief,
     Parts,
+    Template,
     add_encoder,
     encode,
     encode_call,
@@ -44,6 +45,7 @@ from ..encoders import (
     encode_global,
     encode_name,
     encode_tuple,
+    extension_registry,
     write_at_once,
 )
 from ..known import METACLASS_IDS, has_reduce_entry, usual_import
@@ -60,7 +62,7 @@ _REDUCES: Final = _Reduce.__reduce_ex__, _Reduce.__reduce__
 
 
 def _known(parts: Parts) -> tuple[dict[str, Any], int, int]:
-    """Return what is asked of dicts: that of the pickler's main module, its length and that of `__main__`'s.
+    """Look at a pickler, and return what is asked of dicts: that of its main module, its length, that of `__main__`'s.
 
     Raises:
         NotBrief: the pickler is none of dill's, or saves something otherwise, or is in no ordinary dump.
@@ -134,7 +136,7 @@ def _encoder_by(t: type, save: Any) -> Encoder:
 
 def _encode_cell(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode the cell of a function that is being saved as `save_cell` saves it: empty, to be filled at the end."""
-    _known(parts)
+    parts.known or _known(parts)
     contents = obj.cell_contents  # ValueError if it is empty
     postproc = parts.pickler._postproc
     to_do = postproc.get(id(contents))
@@ -147,11 +149,12 @@ def _encode_cell(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]
 def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a dict as `save_module_dict` saves it: by reference, if it is that of a module."""
     if not parts.plan.short_dicts:
-        main, *lengths = _known(parts)
+        main, length, length_of_main = parts.known or _known(parts)
+        n = len(obj)
         if obj is main:
             pieces.append(b"c__builtin__\n__main__\n")
             return i
-        if len(obj) in lengths:
+        if n in (length, length_of_main):
             raise NotBrief  # they are compared
         if "__name__" in obj:
             name = obj["__name__"]
@@ -167,15 +170,19 @@ def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: 
 
 def _encode_module(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode dill's own module as `save_module` saves it, which looks at its file, 50 us, and saves it by its name."""
-    _known(parts)
-    if (
-        obj is not _dill
-        or _dill.__name__ != "dill._dill"
-        or parts.pickler._main is obj
-        or _imported(_dill.__module__) is not dill
-    ):
+    if obj is not _dill or not _is_module_by_name(parts):
         raise NotBrief
     return encode_global(parts, obj, _dill.__module__, "_dill", memo, i, pieces)
+
+
+def _is_module_by_name(parts: Parts) -> bool:
+    """Tell whether dill's own module is saved by its name."""
+    return (
+        bool(parts.known or _known(parts))
+        and _dill.__name__ == "dill._dill"
+        and parts.pickler._main is not _dill
+        and _imported(_dill.__module__) is dill
+    )
 
 
 def _encode_class(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -192,7 +199,7 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
     """Encode a function as `save_function` does, with all that is to be done when it is written."""
     if _entry(parts, FunctionType) is not _dill.save_function:
         return encode_name(parts, obj, memo, i, pieces)
-    _known(parts)
+    parts.known or _known(parts)
     name = obj.__qualname__
     if obj.__module__ == "dill._dill" and type(name) is str and _GLOBALS.get(name) is obj:
         return encode_global(parts, obj, obj.__module__, name, memo, i, pieces)
@@ -217,17 +224,42 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
 
 
 def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode what stands for a function in dill, as its reduce does."""
-    _known(parts)
-    pickler = parts.pickler
-    if (
-        (_Reduce.__reduce_ex__, _Reduce.__reduce__) != _REDUCES
-        or pickler.dispatch.get(_Reduce) is not None
-        or has_reduce_entry(pickler, _Reduce)
-    ):
+    """Encode what stands for a function in dill, as its reduce does: by `getattr` from dill's own module."""
+    parts.known or _known(parts)
+    if (_Reduce.__reduce_ex__, _Reduce.__reduce__) != _REDUCES or not _has_no_entry(parts, _Reduce):
         raise NotBrief
     func, args = obj.reduction
+    if (
+        func is getattr
+        and args is _SETATTR[1]
+        and _has_no_entry(parts, BuiltinFunctionType)
+        and sys.modules.get("builtins") is builtins
+        and builtins.__dict__.get("getattr") is getattr
+        and builtins.__dict__.get("setattr") is setattr
+        and _is_module_by_name(parts)
+        and not extension_registry
+    ):  # the same every time
+        global _template
+        if _template is None:
+            _template = Template(_encode_setattr, parts, obj)
+        n = _template.encode(memo, i, pieces)
+        if n:
+            return n
     return encode_call(parts, obj, func, args, memo, i, pieces)
+
+
+def _encode_setattr(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    func, args = _SETATTR
+    return encode_call(parts, obj, func, args, memo, i, pieces)
+
+
+_SETATTR: Any = _dill._shims._setattr.reduction
+_template: Template | None = None
+
+
+def _has_no_entry(parts: Parts, t: type) -> bool:
+    """Tell whether the instances of a type go by their own reduce."""
+    return _entry(parts, t) is None and not has_reduce_entry(parts.pickler, t)
 
 
 def _encode_by_value(
@@ -285,7 +317,7 @@ def _encode_all(
     return i
 
 
-def _write_function(pickler: Any, obj: Any) -> Callable[[], None] | None:
+def _write_function(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
     """Write a function as `save_function` does, but for what is to be done at the end, if that may run somebody's code.
 
     Returns:
@@ -293,7 +325,8 @@ def _write_function(pickler: Any, obj: Any) -> Callable[[], None] | None:
     """
     if obj.__module__ == "dill._dill":
         return None
-    plan = hooks.plan(pickler)
+    if plan is None:
+        plan = hooks.plan(pickler)
     if not plan:
         return None
     parts = Parts(pickler, plan)
@@ -459,11 +492,12 @@ def _nothing() -> None:
     """Do what is left, if nothing is."""
 
 
-def _write_class(pickler: Any, obj: Any) -> Callable[[], None] | None:
+def _write_class(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
     """Write a class to which dill gives a name; None if nothing is written, and nobody's code has run."""
     if type(obj) is not type or obj not in _dill._typemap:
         return None  # dill's function takes no longer
-    plan = hooks.plan(pickler)
+    if plan is None:
+        plan = hooks.plan(pickler)
     return hooks.nothing_left if plan and write_at_once(Parts(pickler, plan), _encode_class, obj) else None
 
 
