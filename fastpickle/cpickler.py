@@ -44,7 +44,6 @@ __all__ = [
     "Splice",
     "dump",
     "give_back",
-    "has_unmemoized",
     "is_written",
     "prefixes",
     "prepare_to_keep",
@@ -139,7 +138,6 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         asked: how many instances it has asked about.
         has_other: whether it has saved a function, or a class for its own sake, but for builtins.
         held, pieces: what it writes to.
-        is_alone: whether it has memoized nothing but what it was given, which is a list or tuple.
         is_spliced: whether there is a prefix; from protocol 4 on the first two pieces are its own.
         has_names: whether one of the rule's names may be in its memo; None if that is not known (`differences`).
         table: None.
@@ -148,7 +146,6 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
     asked = 0
     has_names: bool | None = None
     has_other = False
-    is_alone = False
     is_spliced = False
     table: Any = None
 
@@ -309,7 +306,7 @@ def take(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict
         grafter.idle = idle
     else:
         grafter.has_names = None
-        grafter.has_other = grafter.is_alone = grafter.is_spliced = False
+        grafter.has_other = grafter.is_spliced = False
         grafter.held.clear()
         grafter.asked = 0
     grafter.pickler = pickler
@@ -484,17 +481,13 @@ def _is_usual(memo: dict[int, tuple[int, Any]]) -> bool:
 
     C takes the keys from the objects, not the other way round, and never looks for atoms there, as Python does.
     """
+    objs = [*map(itemgetter(1), memo.values())]
     return (
         [*map(itemgetter(0), memo.values())] == [*range(len(memo))]
-        and [*map(id, map(itemgetter(1), memo.values()))] == [*memo]
+        and [*map(id, objs)] == [*memo]
         and id(()) not in memo
-        and not has_unmemoized(memo)
+        and _UNMEMOIZED.isdisjoint(map(id, map(type, objs)))
     )
-
-
-def has_unmemoized(memo: dict[int, tuple[int, Any]]) -> bool:
-    """Tell whether there are atoms in a memo for which memoize() is not called, so that Python fetches them."""
-    return not _UNMEMOIZED.isdisjoint(map(id, map(type, map(itemgetter(1), memo.values()))))
 
 
 _UNMEMOIZED: Final = frozenset(map(id, (type(None), bool, int, float)))

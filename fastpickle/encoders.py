@@ -307,7 +307,7 @@ class Template:
         if not memo.keys().isdisjoint(self.keys):
             return 0
         for segment in self.segments:
-            if type(segment) is bytes:
+            if isinstance(segment, bytes):
                 pieces.append(segment)
             else:
                 k = i + segment

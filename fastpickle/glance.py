@@ -46,9 +46,7 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
     is_little = n < SOON_READ and len(pieces) == (3 if is_spliced and proto >= 4 else 1)
     others: list[Any] | None = None  # than `obj`: containers, if they are found sooner than what is in the bytes
     before = pickler.memo
-    if grafter.is_alone:
-        others = []
-    elif n >= BATCHSIZE and len(before) <= _FEW_BEFORE:
+    if n >= BATCHSIZE and len(before) <= _FEW_BEFORE:
         table = grafter.__sizeof__() - SIZE
         is_small = table * PER_TABLE_BYTE < n
         if t is list and table > 16 * len(obj) > LARGE_TABLE and is_flat(obj, t, proto, n):

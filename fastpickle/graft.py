@@ -29,14 +29,12 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file, memoized
 from .cpickler import (
-    LARGE_TABLE,
     ROOM,
     SMALL_TABLE,
     BeginAgain,
     Splice,
     dump,
     give_back,
-    has_unmemoized,
     is_written,
     take,
     take_asking,
@@ -394,17 +392,6 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     memo = pickler.memo
     args = padding(framer, plan)
     if args is not None:
-        if plan.proto >= 4 and _begins_with_numbers(obj):
-            grafter = _write_numbers(pickler, plan, obj, args)
-            if (
-                grafter is not None
-                and made_ours(pickler, plan, grafter, obj)
-                and write(framer, plan, grafter.pieces, 2)
-            ):
-                memo[id(obj)] = len(memo), obj
-                give_back(grafter)
-                dump.penalty = 0
-                return True
         grafter = written_by(pickler, plan, memo, dump.known, obj, args)
         if grafter is not None and made_ours(pickler, plan, grafter, obj) and write(framer, plan, grafter.pieces, 2):
             update_memo(memo, grafter)
@@ -415,34 +402,6 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     if n < 2 * BATCHSIZE:  # if it has more, `batches` is next
         _back_off(dump)
     return False
-
-
-def _begins_with_numbers(obj: Any) -> bool:
-    """Tell whether a list or tuple looks as if it had only numbers in it, and None, True and False."""
-    t = type(obj)
-    if t is not list and t is not tuple:
-        return False
-    try:
-        some = obj[0], obj[len(obj) // 2], obj[-1]
-    except IndexError:  # another thread has changed it
-        return False
-    return hooks.NUMBER_IDS.issuperset(map(id, map(type, some)))
-
-
-def _write_numbers(pickler: Any, plan: Plan, obj: Any, args: tuple[Any, ...]) -> Any:
-    """Let C write a list or tuple of numbers, of which only itself is memoized, without the memo before it.
-
-    Returns:
-        The C pickler; None if it gave up, if there is something else, or if numbers may be in our memo.
-    """
-    dump = pickler._fastpickle_dump
-    if not dump.is_usual and has_unmemoized(pickler.memo):
-        return None
-    grafter = written_by(pickler, plan, {}, dump.known, obj, args)
-    if grafter is None or grafter.__sizeof__() >= LARGE_TABLE or len(grafter.memo.copy()) != 1:
-        return None
-    grafter.is_alone = True
-    return grafter
 
 
 def _may_offer(pickler: Any, plan: Plan, n: int) -> bool:
