@@ -22,7 +22,7 @@ from collections.abc import Callable
 from io import BytesIO
 from itertools import islice
 from operator import attrgetter, length_hint
-from pickle import FRAME
+from pickle import FRAME, MARK
 from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
@@ -46,13 +46,14 @@ from .differences import made_ours
 from .doubts import doubt
 from .hooks import Plan
 from .instances import are_somebodys, is_somebodys
-from .known import is_refused
+from .known import METACLASS_IDS, find_hiding, is_refused
 from .last import last
 from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
 from .rules import GraftRule
 from .splicing import padding, write, write_pieces, write_whole
 
 __all__ = [
+    "ENTRIES_PER_INSTANCE",
     "FEWEST",
     "at_once",
     "batches",
@@ -60,9 +61,11 @@ __all__ = [
     "dumps",
     "has_refused",
     "is_for_batches",
+    "is_of_new_class",
     "is_tiny",
     "may_be_plain",
     "may_write",
+    "rest",
     "root",
     "whole",
 ]
@@ -76,6 +79,9 @@ _FEW_BYTES: Final = 1024
 _BYTES_OF_MANY: Final = 256
 #: A flat container of so many items is written sooner hook by hook, if it is all that is dumped.
 _TINY: Final = 3
+#: So many instances are worth an offer once their class is saved: each gains 5 us, an entry of the memo costs 0.3 us.
+_FEWEST_INSTANCES: Final = 8
+ENTRIES_PER_INSTANCE: Final = 16
 #: How many items of a list or dict C is given at first; then as many as give about so many bytes.
 _FIRST_CHUNK: Final = 10_000
 #: Longer ones are not tried whole: much of it might be given up.
@@ -222,7 +228,7 @@ def dumps(pickler: Any, plan: Plan, obj: Any, kind: Callable[..., Any]) -> bytes
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
 
 
-def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0) -> int:
+def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0, worth: int = 1) -> int:
     """Let C write the items of a list or dict that is open, in batches.
 
     Args:
@@ -230,11 +236,12 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0) -> int:
         plan: the plan in force.
         obj: an exact list, or an exact dict of which nothing has been written.
         start: the index of the first item.
+        worth: for how many entries of the memo an item makes up, by what it gains.
 
     Returns:
         How many items are written, with the opcodes that append them: all, or some whole batches, or none.
     """
-    if not _may_offer(pickler, plan, len(obj) - start):
+    if not _may_offer(pickler, plan, worth * (len(obj) - start)):
         return 0
     dump = pickler._fastpickle_dump
     memo = pickler.memo
@@ -401,6 +408,64 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
         doubt(pickler)  # a type's __hash__ may have run, or a module been imported
     if n < 2 * BATCHSIZE:  # if it has more, `batches` is next
         _back_off(dump)
+    return False
+
+
+def is_of_new_class(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
+    """Tell whether a batch looks as if C could write it but for the class of its instances, which Python has to save.
+
+    So it is with a class that a library saves by value; once it is in the memo, C fetches it.
+    """
+    first = batch[0]
+    t = type(first)
+    n = len(batch)
+    memo = pickler.memo
+    return (
+        plan.proto >= 4
+        and id(t) not in hooks.PLAIN_IDS
+        and n >= _FEWEST_INSTANCES
+        and ENTRIES_PER_INSTANCE * n >= len(memo)
+        and id(type(t)) in METACLASS_IDS
+        and type(batch[-1]) is t is type(batch[n // 2])
+        and id(t) not in memo
+        and id(first) not in memo
+        and _may_graft(pickler, plan)
+        and find_hiding(pickler, plan, t) is not None
+    )
+
+
+def rest(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
+    """Let C write all items of a batch but the first one.
+
+    Args:
+        pickler: one that has written MARK, and the first item.
+        plan: the plan in force.
+        batch: the items of an exact list, no more than a batch.
+
+    Returns:
+        Whether they are written, and the opcode that appends them; if not, nothing is.
+    """
+    framer = pickler.framer
+    dump = pickler._fastpickle_dump
+    args = padding(framer, plan, len(MARK))  # C begins with that
+    kind: Any = take
+    succeeded = None
+    while args is not None and succeeded is None:
+        grafter = kind(pickler, plan, pickler.memo, dump.known)
+        try:
+            succeeded = is_written(grafter, Splice(grafter, args, items=islice(batch, 1, None)))
+        except BeginAgain as again:
+            (kind,) = again.args
+    if (
+        succeeded
+        and made_ours(pickler, plan, grafter, batch, len(batch) - 1)
+        and write(framer, plan, grafter.pieces, 1)
+    ):
+        update_memo(pickler.memo, grafter)
+        give_back(grafter)
+        dump.penalty = dump.offers_to_skip = 0
+        return True
+    doubt(pickler)  # as in `whole`
     return False
 
 

@@ -34,7 +34,7 @@ from typing import Any
 from . import graft, hooks
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
 from .doubts import holds, outside
-from .graft import FEWEST
+from .graft import ENTRIES_PER_INSTANCE, FEWEST
 from .hooks import Plan, Write
 from .levels import end_frozenset, end_known_tuple, end_tuple, put
 from .loop import save_all
@@ -86,13 +86,21 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
         if n > 1:
             write(MARK)
         unsaved = iter(batch)
+        is_by_c = False
         try:
-            for part, k in parts(pickler, plan, batch, unsaved):
-                write = save_all(pickler, plan, part, k, write)
+            if not start and plan.graft_rule is not None and graft.is_of_new_class(pickler, plan, batch):
+                write = save_all(pickler, plan, islice(unsaved, 1), 1, write)
+                if holds(pickler, plan) and id(type(batch[0])) in pickler.memo:
+                    is_by_c = graft.rest(pickler, plan, batch)
+                    write = pickler.framer.write
+            if not is_by_c:
+                for part, k in parts(pickler, plan, batch, unsaved):
+                    write = save_all(pickler, plan, part, k, write)
         except BaseException as exc:
             note(exc, obj, "item", start + n - length_hint(unsaved) - 1)
             raise
-        write(APPENDS if n > 1 else APPEND)
+        if not is_by_c:
+            write(APPENDS if n > 1 else APPEND)
         if pickler._fastpickle_plan is not plan:
             size = batchsize_now(pickler, size)
         if n < size:
@@ -100,6 +108,10 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
                 next(items, None)
             return
         start += n
+        if is_by_c and type(obj) is list:  # so it is with the next ones, most likely
+            start += graft.batches(pickler, plan, obj, start, ENTRIES_PER_INSTANCE)
+            items = islice(obj, start, None)
+            write = pickler.framer.write
 
 
 def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:

@@ -21,14 +21,19 @@ from .hooks import Plan
 __all__ = ["FEW_BYTES", "content", "padding", "restore", "write", "write_pieces", "write_whole"]
 
 
-def padding(framer: Any, plan: Plan) -> tuple[Any, ...] | None:
+def padding(framer: Any, plan: Plan, of_both: int = 0) -> tuple[Any, ...] | None:
     """Return the arguments of the prefix's call that make C's frame as full as ours is; None if there are none.
 
     Behind the large bytes come the opcodes of the others, TUPLE1 to TUPLE3 and REDUCE.
+
+    Args:
+        framer: the pickler's.
+        plan: its plan.
+        of_both: how many of the last bytes in ours C will write itself.
     """
     if plan.proto < 4:
         return ()
-    n = framer.current_frame.tell()
+    n = framer.current_frame.tell() - of_both
     if n < 2 or n > len(LARGE):
         return None
     if n <= 4:

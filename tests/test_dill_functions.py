@@ -26,7 +26,7 @@ from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, check
 
 import fastpickle
-from fastpickle import hooks
+from fastpickle import graft, hooks
 
 dill = pytest.importorskip("dill", reason="dill is not installed")
 backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
@@ -691,6 +691,135 @@ def test_annotations_that_run_code(outcome: str, default: str, ours: Implementat
         run.pickler.dump([module.f, 1, module.f])
 
     check(ORACLE, ours, steps, protocols=(2, 4))
+
+
+class _Reduced:
+    """Is saved by its name, and by a reduce of its own."""
+
+    def __init__(self, run: Run | None = None) -> None:
+        self.run = run
+
+    def __reduce__(self) -> Any:
+        return _Reduced, ()
+
+
+def _instances_of(kind: str, n: int) -> list[Any]:
+    """Return instances of a class that is saved by value, or what looks like that."""
+    classes: dict[str, Any] = {name: kind_of_class() for name, kind_of_class in _CLASSES.items()}
+    cls = classes[kind]
+    shared = [1, "shared"]
+    made = [cls(i) if i % 7 else cls(shared) for i in range(n)]
+    made[n // 3] = cls(cls)
+    made[n // 3 + 1] = cls(made)
+    return made
+
+
+def _with_slots() -> Any:
+    class Slotted:
+        __slots__ = ("x",)
+
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+    return Slotted
+
+
+def _with_state() -> Any:
+    class Stateful:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def __getstate__(self) -> Any:
+            return {"x": self.x, "y": 1}
+
+    return Stateful
+
+
+def _without_dict() -> Any:
+    class Hidden:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+            if type(x) is int and x % 50 == 49:
+                self.__reduce_ex__ = lambda protocol: (int, (5,))
+
+    return Hidden
+
+
+_CLASSES: dict[str, Callable[[], Any]] = {
+    "plain": _plain_class,
+    "dataclass": lambda: dataclasses.make_dataclass("Made", [("x", Any)]),
+    "slots": _with_slots,
+    "state": _with_state,
+    "a reduce of its own now and then": _without_dict,
+    "a metaclass": lambda: _Meta("Compared", (), {"__init__": lambda self, x: setattr(self, "x", x)}),
+    "a list": lambda: type("OfList", (list,), {"__init__": lambda self, x: setattr(self, "x", x)}),
+    "by name": lambda: objects.Dict,
+}
+
+
+@needs_code
+@both
+@pytest.mark.parametrize("kind_of_class", [name for name in _CLASSES if name != "by name"])
+def test_instances_of_a_new_class(kind_of_class: str, ours: Implementation) -> None:
+    """A list of instances, the class of which comes with the first one; C may write the others."""
+    for n in (8, 48, 100, 999, 1000, 1001, 2002):
+        made = _instances_of(kind_of_class, n)
+        with contextlib.suppress(Exception):
+            dill.dumps(made, 2)
+        others = [_Reduced(), made[0]]
+        places: list[Any] = [made, [1, made, made[1]], {"a": [*range(100)], "b": made, "c": made[-1]}]
+        if n <= 1002:
+            places += [
+                [*made[: n // 2], *others, *made[n // 2 :]],
+                [*made, 5],
+                [None, *made],
+                [made[1], *made[2:], others],
+            ]
+        for place in places:
+            check(ORACLE, ours, _dumps(place), protocols=(2, 4) if n < 1003 else (4,))
+
+
+@needs_code
+@both
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_instances_at_the_edge_of_a_frame(protocol: int, ours: Implementation) -> None:
+    """Wherever in a frame the second instance begins."""
+    made = _instances_of("plain", 60)
+    file = io.BytesIO()
+    dill.Pickler(file, 4).dump(made[:1])
+    n = len(file.getvalue())
+    for before in (*range(65_536 - n - 30, 65_536 - n + 60), *range(65_500, 65_540, 3)):
+        check(ORACLE, ours, _dumps([["x" * 60_000, "y" * (before - 60_000)], made]), protocols=(protocol,))
+
+
+@needs_code
+def test_instances_are_for_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C writes all but the first one, however many there are, where there is nothing unusual."""
+    seen: list[bool] = []
+    rest = graft.rest
+
+    def recorded(*args: Any) -> bool:
+        seen.append(rest(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(graft, "rest", recorded)
+    for kind_of_class, n, expected in (
+        ("plain", 100, [True]),
+        ("plain", 1000, [True]),
+        ("plain", 5000, [True]),
+        ("dataclass", 100, [True]),
+        ("slots", 100, [True]),
+        ("a reduce of its own now and then", 100, [False]),
+        ("state", 100, []),
+        ("a metaclass", 100, []),
+        ("by name", 100, []),
+    ):
+        made = [_CLASSES[kind_of_class]()] * n
+        made = [made[0](()) for _ in range(n)] if kind_of_class == "by name" else [made[0](i) for i in range(n)]
+        seen.clear()
+        with fastpickle.patched():
+            dill.dumps(made)
+        assert seen == expected, kind_of_class
 
 
 _SCRIPT = """
