@@ -16,10 +16,12 @@ Not for: what a reduce gave (`brief`), nor for what is much (`loop`, `graft`).
 from __future__ import annotations
 
 import copyreg
+import sys
 from collections.abc import Callable
 from itertools import chain
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
+from weakref import ref
 
 from .columns import forget
 from .hooks import ATOM_IDS, Plan
@@ -58,6 +60,7 @@ __all__ = [
     "NotBrief",
     "Parts",
     "Template",
+    "Tries",
     "add_encoder",
     "brief_ids",
     "encode",
@@ -69,6 +72,7 @@ __all__ = [
     "encode_tuple",
     "extension_registry",
     "save_tuple",
+    "usual_tries",
     "write_at_once",
 ]
 
@@ -78,10 +82,13 @@ FEW: Final = 16
 _MOST: Final = 256
 #: So many in other containers there; longer ones are for C.
 _MOST_ITEMS: Final = 32
-#: So much may be encoded before it turns out that there is something else.
-_MOST_PIECES: Final = 16 << 10
-#: So many tuples may be in one another: if the innermost cannot be encoded, each of them is tried.
+#: So much may be encoded before it turns out that there is something else; a function is 80 pieces.
+_MOST_PIECES: Final = 4 << 10
+#: So many tuples may be in one another.
 _DEEPEST: Final = 24
+#: After a failure a try is left out for so many pieces that were for nothing, up to so many tries.
+_PIECES_PER_TRY: Final = 16
+_MOST_SKIPPED: Final = 127
 #: So many bytes a text may have, and so many bits an int: few enough that a frame has room for some of them.
 _LONGEST: Final = 16 << 10
 _MOST_BITS: Final = 1 << 10
@@ -89,6 +96,9 @@ extension_registry: Any = copyreg._extension_registry  # type: ignore[attr-defin
 _CALL: Final = REDUCE + MEMOIZE
 _GLOBAL: Final = STACK_GLOBAL + MEMOIZE
 _FROZENSET: Final = FROZENSET + MEMOIZE
+
+
+Memo = dict[int, "tuple[int, Any]"]
 
 
 def save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...]) -> bool:
@@ -102,16 +112,70 @@ def save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...]) -> bool:
     Returns:
         Whether it is written; if not, nothing is.  Nobody's code has run.
     """
-    return id(obj) not in pickler.memo and write_at_once(Parts(pickler, plan), encode_tuple, obj)
+    tries = _plain_tries if _PLAIN_IDS.issuperset(map(id, map(type, obj))) else usual_tries
+    if id(obj) in pickler.memo or not tries.may_try(pickler, obj[0]):
+        return False
+    return write_at_once(Parts(pickler, plan), encode_tuple, obj, tries=tries)
 
 
-def write_at_once(parts: Parts, encode: Callable[..., int], *args: Any) -> bool:
+class Tries:
+    """What came of the last tries, so that those that fail are not repeated for each part of what has failed.
+
+    It is about one pickler; another one in between, of another thread, only makes it forget.
+    """
+
+    __slots__ = ("_in_vain", "_of", "_penalty", "_to_skip")
+
+    def __init__(self) -> None:
+        self._of: Callable[[], Any] = _nobody
+        self._penalty = self._to_skip = self._in_vain = 0
+
+    def may_try(self, pickler: Any, first: object = None) -> bool:
+        """Tell whether something may be tried; a tuple is told by its first item."""
+        if self._of() is not pickler:
+            self._of = ref(pickler)
+            self._penalty = self._to_skip = self._in_vain = 0
+        elif self._to_skip:
+            self._to_skip -= 1
+            return False
+        return id(first) != self._in_vain
+
+    def note_in_vain(self, pickler: Any, first: object) -> None:
+        """Try no tuple that begins with this, until another one is named."""
+        self.may_try(pickler)
+        self._in_vain = id(first)
+
+    def note_success(self) -> None:
+        """Leave none out after the next one that fails but what that has cost."""
+        self._penalty = 0
+
+    def note_failure(self, pieces: list[bytes]) -> None:
+        """Leave out some after one that gave these for nothing: the more, the longer that took."""
+        if len(pieces) < _PIECES_PER_TRY:
+            return
+        self._penalty = min(2 * self._penalty + 1, _MOST_SKIPPED)
+        self._to_skip = min(self._penalty + len(pieces) // _PIECES_PER_TRY, _MOST_SKIPPED)
+
+
+def _nobody() -> None:
+    """Stand for a reference to what is no longer there."""
+
+
+#: Of what may have anything in it.
+usual_tries: Final = Tries()
+#: Of tuples that have only atoms and tuples in them at the top, as that of a code object.
+_plain_tries: Final = Tries()
+_PLAIN_IDS: Final = ATOM_IDS | {id(tuple)}
+
+
+def write_at_once(parts: Parts, encode: Callable[..., int], *args: Any, tries: Tries = usual_tries) -> bool:
     """Write what an encoder encodes, if there is room for it in the frame.
 
     Args:
         parts: stands for the pickler.
         encode: called as encode(parts, *args, memo, i, pieces), as an `Encoder` is.
         args: what it encodes.
+        tries: the tries that this is one of.
 
     Returns:
         Whether it is written; if not, nothing is.
@@ -131,9 +195,10 @@ def write_at_once(parts: Parts, encode: Callable[..., int], *args: Any) -> bool:
             frame.write(data)
             for items, x in parts.to_append:
                 items.append(x)
+            tries.note_success()
             return True
     except Exception:  # what cannot be saved fails again where it is saved one by one
-        pass
+        tries.note_failure(pieces)
     except BaseException:  # an interrupt
         forget(memo, before)
         raise
@@ -148,21 +213,21 @@ class Parts:
         pickler: the pickler.
         plan: what it allows now.
         depth: how many tuples are open.
+        functions: how many functions are.
         known: what the library has found out about the pickler.
         to_append: lists, each with what is to be appended to it once all is written.
     """
 
-    __slots__ = ("depth", "known", "pickler", "plan", "to_append")
+    __slots__ = ("depth", "functions", "known", "pickler", "plan", "to_append")
 
     def __init__(self, pickler: Any, plan: Plan) -> None:
         self.pickler = pickler
         self.plan = plan
-        self.depth = 0
+        self.depth = self.functions = 0
         self.known: Any = None
         self.to_append: list[tuple[list[Any], Any]] = []
 
 
-Memo = dict[int, "tuple[int, Any]"]
 #: Appends the opcodes of an object that is not in the memo to the pieces, and what is memoized to the memo, which had
 #: `i` entries; returns how many it has then: encoder(parts, obj, memo, i, pieces).  It runs nobody's code.
 Encoder = Callable[[Parts, Any, Memo, int, "list[bytes]"], int]
@@ -362,13 +427,27 @@ def encode_call(
 
 
 def encode_name(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode a class or function that is found under its name, as an `Encoder` does."""
+    """Encode a class or function that stock saves by its name, and finds under it, as an `Encoder` does."""
     t = type(obj)
-    if not is_by_name(parts.pickler, obj, t):
+    entry = dict.get(parts.pickler.dispatch, t)
+    if (entry is not None and type(entry) is not FunctionType) or not is_by_name(parts.pickler, obj, t):
         raise NotBrief
-    # A method's name is made anew each time it is asked for, as stock asks.
+    # A builtin function's name is made anew each time it is asked for, as stock asks.
     name = obj.__reduce__() if t is BuiltinFunctionType else obj.__qualname__
-    return encode_global(parts, obj, obj.__module__, name, memo, i, pieces)
+    module = obj.__module__
+    # `is_by_name` says that C may be asked, which looks once more: for the package, and from where a module is left.
+    if (
+        id(obj) in _NAMED_OTHERWISE
+        or "." in name
+        or hasattr(ModuleType, name)
+        or module.partition(".")[0] not in sys.modules
+    ):
+        raise NotBrief
+    return encode_global(parts, obj, module, name, memo, i, pieces)
+
+
+#: Classes that stock saves by a call, by id.
+_NAMED_OTHERWISE: Final = frozenset(map(id, (type(None), type(NotImplemented), type(...))))
 
 
 def encode_global(parts: Parts, obj: Any, module: Any, name: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -385,7 +464,7 @@ def encode_list(parts: Parts, obj: list[Any], memo: Memo, i: int, pieces: list[b
     """Encode a short list, as an `Encoder` does."""
     items = obj[:]  # another thread may change it
     n = len(items)
-    if n > _MOST_ITEMS or not parts.plan.short_lists:
+    if n > _MOST_ITEMS or len(pieces) > _MOST_PIECES or not parts.plan.short_lists:
         raise NotBrief
     memo[id(obj)] = i, obj
     pieces.append(MARKED_LIST if n > 1 else MEMOIZED_LIST)
@@ -400,7 +479,7 @@ def encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: l
     """Encode a short dict, as an `Encoder` does, whatever the dispatch entry is."""
     items = [*chain.from_iterable(obj.items())] if obj else ()  # as above
     n = len(items)
-    if n > 2 * _MOST_ITEMS:
+    if n > 2 * _MOST_ITEMS or len(pieces) > _MOST_PIECES:
         raise NotBrief
     memo[id(obj)] = i, obj
     pieces.append(MARKED_DICT if n > 2 else MEMOIZED_DICT)
@@ -413,7 +492,7 @@ def encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: l
 
 def encode_frozenset(parts: Parts, obj: frozenset[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a small frozenset, as an `Encoder` does."""
-    if len(obj) > _MOST_ITEMS or frozenset not in parts.plan.containers:
+    if len(obj) > _MOST_ITEMS or len(pieces) > _MOST_PIECES or frozenset not in parts.plan.containers:
         raise NotBrief
     pieces.append(MARK)
     i = encode_all(parts.plan, obj, memo, i, pieces, parts, _MOST)

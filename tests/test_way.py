@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import pickle
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -234,6 +236,26 @@ def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         written.clear()
         check(ORACLE, OURS[0], _dumps(Part(VALUES[name])), protocols=(protocol,), cls=_class())
         assert written == expected, (name, protocol)
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_names_in_tuples(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class or function is written by its name where stock finds it: not without its package, or under an odd one."""
+    alone = types.ModuleType("no_such_package.module")
+    monkeypatch.setitem(sys.modules, alone.__name__, alone)
+    here = types.ModuleType("module_of_a_test")
+    monkeypatch.setitem(sys.modules, here.__name__, here)
+    for module in (alone, here):
+        exec("class C: pass\ndef f(): pass\nclass D: pass\nD.__qualname__ = 'A.B'", vars(module))
+    vars(here)["A.B"] = here.D
+    here.__dict__["__class__"] = type("__class__", (), {"__module__": here.__name__})
+    monkeypatch.setattr(builtins, "NoneType", type(None), raising=False)
+    monkeypatch.setattr(builtins, "ellipsis", type(...), raising=False)
+    for x in (
+        *(alone.C, alone.f, here.C, here.f, here.D, here.__dict__["__class__"]),
+        *(type(None), type(...), type(NotImplemented), int, len, objects.Plain, objects.function),
+    ):
+        check(ORACLE, ours, _dumps(Part(lambda x=x: (1, 2, 3, x, x))), protocols=(2, 4), cls=_class())
 
 
 class Takes(fastpickle.Pickler):

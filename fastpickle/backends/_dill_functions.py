@@ -21,6 +21,7 @@ import builtins
 import operator
 import sys
 from collections.abc import Callable
+from enum import EnumMeta
 from functools import partial
 from pickle import BUILD, POP, REDUCE
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -30,7 +31,7 @@ import dill
 from dill import _dill
 
 from .. import hooks
-from .._stdlib import for_batch
+from .._stdlib import StockPickler, for_batch, stock_methods
 from ..columns import forget
 from ..encoders import (
     Encoder,
@@ -38,7 +39,9 @@ from ..encoders import (
     NotBrief,
     Parts,
     Template,
+    Tries,
     add_encoder,
+    brief_ids,
     encode,
     encode_call,
     encode_dict,
@@ -46,6 +49,7 @@ from ..encoders import (
     encode_name,
     encode_tuple,
     extension_registry,
+    usual_tries,
     write_at_once,
 )
 from ..known import METACLASS_IDS, has_reduce_entry, usual_import
@@ -57,6 +61,17 @@ _entries_of: Final = operator.itemgetter(FunctionType, CodeType, CellType, Modul
 _ENTRIES: Final = (
     _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_module_dict,
 )  # fmt: skip
+#: dill's own functions that are not called here, since it is known what they do.
+_HELPERS: Final = tuple(
+    name
+    for name in (
+        "_locate_function", "_import_module", "_getattribute", "_save_with_postproc", "_setitems", "is_dill",
+        "_create_function", "_create_code", "_create_cell", "_load_type", "_is_builtin_module", "StockPickler",
+    )
+    if name in _GLOBALS
+)  # fmt: skip
+_helpers_of: Final = operator.itemgetter(*_HELPERS)
+_THE_HELPERS: Final = _helpers_of(_GLOBALS)
 _Reduce: Any = type(_dill._shims._setattr)
 _REDUCES: Final = _Reduce.__reduce_ex__, _Reduce.__reduce__
 
@@ -78,6 +93,8 @@ def _known(parts: Parts) -> tuple[dict[str, Any], int, int]:
             or "dill" not in pickler.__module__
             or _dill.Pickler not in type(pickler).__mro__
             or not all(map(operator.is_, _entries_of(pickler.dispatch), _ENTRIES))
+            or not all(map(operator.is_, _helpers_of(_GLOBALS), _THE_HELPERS))
+            or StockPickler.save_dict is not stock_methods["save_dict"]
             or type(pickler).save_global not in hooks.known_save_globals
             or "save_global" in state
             or _imported("dill._dill") is not _dill
@@ -156,6 +173,8 @@ def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: 
             return i
         if n in (length, length_of_main):
             raise NotBrief  # they are compared
+        if n < _LARGE and not hooks.ATOM_IDS.issuperset(map(id, map(type, obj))):
+            raise NotBrief  # a key may have the hash of the name
         if "__name__" in obj:
             name = obj["__name__"]
             if type(name) is str:
@@ -166,6 +185,10 @@ def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: 
                     pieces.append(bytes(f"c{name}\n__dict__\n", "UTF-8"))
                     return i
     return encode_dict(parts, obj, memo, i, pieces)
+
+
+#: So many keys are those of a module, whose dict is not looked through.
+_LARGE: Final = 64
 
 
 def _encode_module(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -187,12 +210,26 @@ def _is_module_by_name(parts: Parts) -> bool:
 
 def _encode_class(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a class as `save_type` does that is found under its name, or one of those to which dill gives a name."""
-    if _entry(parts, type) is _dill.save_type:
-        _known(parts)
-        name = _dill._typemap.get(obj)
-        if name is not None:
-            return encode_call(parts, obj, _dill._load_type, (name,), memo, i, pieces)
-    return encode_name(parts, obj, memo, i, pieces)
+    if _entry(parts, type) is not _dill.save_type:
+        return encode_name(parts, obj, memo, i, pieces)
+    parts.known or _known(parts)
+    name = _dill._typemap.get(obj)
+    if name is not None:
+        return encode_call(parts, obj, _dill._load_type, (name,), memo, i, pieces)
+    if (
+        obj in _NAMED_OTHERWISE
+        or obj.__bases__ == (tuple,)  # a namedtuple, perhaps
+        or id(obj) in parts.pickler._postproc
+        or not _is_found(_module_of(obj), obj)
+    ):
+        raise NotBrief
+    return encode_global(parts, obj, obj.__module__, obj.__qualname__, memo, i, pieces)
+
+
+#: Classes that dill saves in ways of their own.
+_NAMED_OTHERWISE: Final = (
+    EnumMeta, type(None), type(NotImplemented), type(...), getattr(_dill, "ExceptHookArgsType", EnumMeta),
+)  # fmt: skip
 
 
 def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -201,26 +238,34 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
         return encode_name(parts, obj, memo, i, pieces)
     parts.known or _known(parts)
     name = obj.__qualname__
-    if obj.__module__ == "dill._dill" and type(name) is str and _GLOBALS.get(name) is obj:
-        return encode_global(parts, obj, obj.__module__, name, memo, i, pieces)
+    module_name = obj.__module__
+    if type(module_name) is str and module_name == "dill._dill" and type(name) is str and _GLOBALS.get(name) is obj:
+        return encode_global(parts, obj, module_name, name, memo, i, pieces)
     module = _module_of(obj)
     if _is_found(module, obj):
-        return encode_global(parts, obj, obj.__module__, name, memo, i, pieces)
-    if _may_run_code(obj):
+        return encode_global(parts, obj, module_name, name, memo, i, pieces)
+    if _may_run_code(obj) or parts.functions >= _MOST_FUNCTIONS:
         raise NotBrief
+    parts.functions += 1
     its_globals, to_do = _globals_of(parts, obj, module)
     args, state = _reduction(obj, its_globals)
     i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
     mine = _taken_from(parts, to_do)
     if mine:
         i = _encode_steps(parts, mine, memo, i, pieces)
+    parts.functions -= 1
     postproc = parts.pickler._postproc
     if args[-1] and postproc:
         steps = next(iter(postproc.values()))
         for func, arguments in (*steps, *[step for its, step in parts.to_append if its is steps]):
-            if func is setattr and id(type(arguments[0])) not in METACLASS_IDS:
+            if id(func) not in _STEPS and not (func is setattr and id(type(arguments[0])) in METACLASS_IDS):
                 raise NotBrief  # a cell is compared with it (`_fill_cells`)
     return i
+
+
+#: So many functions may be written within one; those in cells are saved afterwards, each with all that is in it.
+_MOST_FUNCTIONS: Final = 2
+_STEPS: Final = (id(_dill._shims._setattr), id(_dill._setitems))
 
 
 def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -228,24 +273,20 @@ def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byte
     parts.known or _known(parts)
     if (_Reduce.__reduce_ex__, _Reduce.__reduce__) != _REDUCES or not _has_no_entry(parts, _Reduce):
         raise NotBrief
-    func, args = obj.reduction
     if (
-        func is getattr
-        and args is _SETATTR[1]
-        and _has_no_entry(parts, BuiltinFunctionType)
-        and sys.modules.get("builtins") is builtins
-        and builtins.__dict__.get("getattr") is getattr
-        and builtins.__dict__.get("setattr") is setattr
-        and _is_module_by_name(parts)
-        and not extension_registry
-    ):  # the same every time
-        global _template
-        if _template is None:
-            _template = Template(_encode_setattr, parts, obj)
-        n = _template.encode(memo, i, pieces)
-        if n:
-            return n
-    return encode_call(parts, obj, func, args, memo, i, pieces)
+        obj.reduction is not _SETATTR  # others, that nobody uses here, have not been looked at
+        or not _has_no_entry(parts, BuiltinFunctionType)
+        or sys.modules.get("builtins") is not builtins
+        or builtins.__dict__.get("getattr") is not getattr
+        or builtins.__dict__.get("setattr") is not setattr
+        or not _is_module_by_name(parts)
+        or extension_registry
+    ):
+        raise NotBrief
+    global _template
+    if _template is None:  # it is the same every time
+        _template = Template(_encode_setattr, parts, obj)
+    return _template.encode(memo, i, pieces) or _encode_setattr(parts, obj, memo, i, pieces)
 
 
 def _encode_setattr(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -299,18 +340,26 @@ def _encode_steps(parts: Parts, steps: list[Any], memo: Memo, i: int, pieces: li
 _DROPPED: Final = REDUCE + POP
 
 
+_tries_of_functions: Final = Tries()
+_tries_of_steps: Final = Tries()
+
+
 def _encode_all(
     parts: Parts, obj: Any, args: tuple[Any, ...], state: Any, to_do: list[Any], memo: Memo, i: int, pieces: list[bytes]
 ) -> int:
     """Encode a function, and what is to be done when it is written, if all of that can be encoded."""
+    parts.functions = 1
     i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
     steps = _taken_from(parts, to_do)
-    if steps:
+    if steps and not _tries_of_steps.may_try(parts.pickler):
+        parts.to_append += [(to_do, step) for step in steps]
+    elif steps:
         n = len(pieces)
         to_append = [*parts.to_append]
         try:
             _encode_steps(parts, steps, memo, i, pieces)
-        except Exception:
+        except Exception:  # they are for `_finish`, and `parts` is no longer needed
+            _tries_of_steps.note_failure(pieces[n:])
             forget(memo, i)
             del pieces[n:]
             parts.to_append = [*to_append, *[(to_do, step) for step in steps]]
@@ -323,7 +372,11 @@ def _write_function(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> C
     Returns:
         What does that; None if nothing is written, and then nobody's code has run.
     """
-    if obj.__module__ == "dill._dill":
+    module_name = obj.__module__
+    if (type(module_name) is str and module_name == "dill._dill") or not _tries_of_functions.may_try(pickler):
+        return None
+    if not _are_brief(obj.__defaults__):
+        usual_tries.note_in_vain(pickler, obj.__code__)  # a tuple of its parts
         return None
     if plan is None:
         plan = hooks.plan(pickler)
@@ -340,15 +393,29 @@ def _write_function(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> C
     may_run_code = _may_run_code(obj)
     to_append = parts.to_append[:]  # what cells add belongs to what is encoded
     args, state = _reduction(obj, its_globals)
+    parts.known = None  # it may be otherwise by now
     if may_run_code and hooks.plan(pickler) is not plan:
         is_written = False
     else:
-        is_written = write_at_once(parts, _encode_all, obj, args, state, to_do)
+        is_written = write_at_once(parts, _encode_all, obj, args, state, to_do, tries=_tries_of_functions)
     if not is_written:
+        usual_tries.note_in_vain(pickler, obj.__code__)
         return partial(_save_function, pickler, obj, args, state, to_do, to_append) if may_run_code else None
     if to_do or (args[-1] and pickler._postproc):
         return partial(_finish, pickler, obj, to_do, args[-1])
     return _nothing if may_run_code else hooks.nothing_left
+
+
+def _are_brief(defaults: tuple[Any, ...] | None) -> bool:
+    """Tell whether the defaults of a function look as if they could be encoded; functions in functions are too many."""
+    if not defaults:
+        return True
+    ids = [*map(id, map(type, defaults))]
+    if id(FunctionType) in ids:
+        for x in defaults:
+            if type(x) is FunctionType and not hooks.ATOM_IDS.issuperset(map(id, map(type, x.__defaults__ or ()))):
+                return False
+    return brief_ids.issuperset(ids)
 
 
 def _may_run_code(obj: Any) -> bool:
@@ -410,6 +477,8 @@ def _globals_of(parts: Parts, obj: Any, module: Any) -> tuple[dict[str, Any], li
     pickler = parts.pickler
     postproc = pickler._postproc
     its_globals = all_globals = obj.__globals__
+    if type(all_globals) is not dict:
+        raise NotBrief
     to_do: list[Any] = []
     if module is None or module.__dict__ is not all_globals:
         its_globals = {"__name__": obj.__module__}
@@ -507,9 +576,8 @@ def _are_dills(*functions: Any) -> bool:
 
 
 if _are_dills(
-    _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_property, _dill.save_classmethod,
-    _dill.save_instancemethod0, _dill._create_function, _dill._create_code, _dill._create_cell, _dill._load_type,
-    _dill._import_module, _dill._locate_function, _dill._save_with_postproc, _dill._setitems, _dill.is_dill,
+    *[x for x in _THE_HELPERS if type(x) is FunctionType], _dill.save_code, _dill.save_cell, _dill.save_module,
+    _dill.save_property, _dill.save_classmethod, _dill.save_instancemethod0,
 ):  # fmt: skip
     for _type, _save in (
         (CodeType, _dill.save_code),
