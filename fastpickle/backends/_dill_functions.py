@@ -184,6 +184,8 @@ def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: 
                 if obj is module.__dict__:
                     pieces.append(bytes(f"c{name}\n__dict__\n", "UTF-8"))
                     return i
+        if _HAS_ANNOTATE and any(map(_may_run_code, obj.values())):
+            raise NotBrief  # before much is encoded for nothing: the methods of a class, most often
     return encode_dict(parts, obj, memo, i, pieces)
 
 
@@ -393,10 +395,10 @@ def _write_function(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> C
     may_run_code = _may_run_code(obj)
     to_append = parts.to_append[:]  # what cells add belongs to what is encoded
     args, state = _reduction(obj, its_globals)
-    parts.known = None  # it may be otherwise by now
-    if may_run_code and hooks.plan(pickler) is not plan:
-        is_written = False
-    else:
+    is_written = False
+    if may_run_code:
+        parts.known = None  # it may be otherwise by now
+    if not may_run_code or hooks.plan(pickler) is plan:
         is_written = write_at_once(parts, _encode_all, obj, args, state, to_do, tries=_tries_of_functions)
     if not is_written:
         usual_tries.note_in_vain(pickler, obj.__code__)
@@ -420,7 +422,10 @@ def _are_brief(defaults: tuple[Any, ...] | None) -> bool:
 
 def _may_run_code(obj: Any) -> bool:
     """Tell whether a function's annotations may run somebody's code, as from 3.14 on when they are asked for first."""
-    return getattr(obj, "__annotate__", None) is not None
+    return type(obj) is FunctionType and getattr(obj, "__annotate__", None) is not None
+
+
+_HAS_ANNOTATE: Final = hasattr(FunctionType, "__annotate__")
 
 
 def _module_of(obj: Any) -> Any:
