@@ -21,7 +21,6 @@ from collections.abc import Callable
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
-from weakref import ref
 
 from .columns import forget
 from .hooks import ATOM_IDS, Plan
@@ -45,6 +44,7 @@ from .opcodes import (
     pack_long,
     pack_long_binget,
 )
+from .tries import Tries
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -60,7 +60,6 @@ __all__ = [
     "NotBrief",
     "Parts",
     "Template",
-    "Tries",
     "add_encoder",
     "brief_ids",
     "encode",
@@ -86,9 +85,6 @@ _MOST_ITEMS: Final = 32
 _MOST_PIECES: Final = 4 << 10
 #: So many tuples may be in one another.
 _DEEPEST: Final = 24
-#: After a failure a try is left out for so many pieces that were for nothing, up to so many tries.
-_PIECES_PER_TRY: Final = 16
-_MOST_SKIPPED: Final = 127
 #: So many bytes a text may have, and so many bits an int: few enough that a frame has room for some of them.
 _LONGEST: Final = 16 << 10
 _MOST_BITS: Final = 1 << 10
@@ -116,49 +112,6 @@ def save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...]) -> bool:
     if id(obj) in pickler.memo or not tries.may_try(pickler, obj[0]):
         return False
     return write_at_once(Parts(pickler, plan), encode_tuple, obj, tries=tries)
-
-
-class Tries:
-    """What came of the last tries, so that those that fail are not repeated for each part of what has failed.
-
-    It is about one pickler; another one in between, of another thread, only makes it forget.
-    """
-
-    __slots__ = ("_in_vain", "_of", "_penalty", "_to_skip")
-
-    def __init__(self) -> None:
-        self._of: Callable[[], Any] = _nobody
-        self._penalty = self._to_skip = self._in_vain = 0
-
-    def may_try(self, pickler: Any, first: object = None) -> bool:
-        """Tell whether something may be tried; a tuple is told by its first item."""
-        if self._of() is not pickler:
-            self._of = ref(pickler)
-            self._penalty = self._to_skip = self._in_vain = 0
-        elif self._to_skip:
-            self._to_skip -= 1
-            return False
-        return id(first) != self._in_vain
-
-    def note_in_vain(self, pickler: Any, first: object) -> None:
-        """Try no tuple that begins with this, until another one is named."""
-        self.may_try(pickler)
-        self._in_vain = id(first)
-
-    def note_success(self) -> None:
-        """Leave none out after the next one that fails but what that has cost."""
-        self._penalty = 0
-
-    def note_failure(self, pieces: list[bytes]) -> None:
-        """Leave out some after one that gave these for nothing: the more, the longer that took."""
-        if len(pieces) < _PIECES_PER_TRY:
-            return
-        self._penalty = min(2 * self._penalty + 1, _MOST_SKIPPED)
-        self._to_skip = min(self._penalty + len(pieces) // _PIECES_PER_TRY, _MOST_SKIPPED)
-
-
-def _nobody() -> None:
-    """Stand for a reference to what is no longer there."""
 
 
 #: Of what may have anything in it.
@@ -460,7 +413,7 @@ def encode_global(parts: Parts, obj: Any, module: Any, name: Any, memo: Memo, i:
     return i + 1
 
 
-def encode_list(parts: Parts, obj: list[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
+def _encode_list(parts: Parts, obj: list[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a short list, as an `Encoder` does."""
     items = obj[:]  # another thread may change it
     n = len(items)
@@ -490,7 +443,7 @@ def encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: l
     return i
 
 
-def encode_frozenset(parts: Parts, obj: frozenset[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
+def _encode_frozenset(parts: Parts, obj: frozenset[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a small frozenset, as an `Encoder` does."""
     if len(obj) > _MOST_ITEMS or len(pieces) > _MOST_PIECES or frozenset not in parts.plan.containers:
         raise NotBrief
@@ -509,8 +462,8 @@ def _encode_plain_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pi
     return encode_dict(parts, obj, memo, i, pieces)
 
 
-add_encoder(list, encode_list)
+add_encoder(list, _encode_list)
 add_encoder(dict, _encode_plain_dict)
-add_encoder(frozenset, encode_frozenset)
+add_encoder(frozenset, _encode_frozenset)
 for _type in (type, FunctionType, BuiltinFunctionType):
     add_encoder(_type, encode_name)

@@ -98,6 +98,7 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "instance": lambda: Point(3),
     "instance of a dataclass": Setting,
     "100 instances": lambda: [Point(i) for i in range(100)],
+    "1,000 instances": lambda: [Point(i) for i in range(1000)],
     "20 closures": lambda: [_closure(i) for i in range(20)],
     "dict of functions and data": lambda: {"settings": {"a": [1, 2, {"b": 3}]}, "call": of_main, "also": [_closure(1)]},
     "task": lambda: (of_main, (1, 2), {"k": 3}),

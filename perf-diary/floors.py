@@ -3,7 +3,6 @@
     C, frames to a file, joined          \\
     the same, and one look at the bytes   > in turns with pickle.dumps, for each workload of plain data
     dill.dumps that saves nothing        /
-    dill.dumps of a closure alone        -- in turns with cloudpickle.dumps of the closure and 10,000 ints
     C, which gives up at an object       -- in turns with the pure engine, on mixed data
 
 C hands over frame by frame what it writes to a file, and only a pickler with a file can be asked to give up. Up to
@@ -81,7 +80,7 @@ def measure(plan: Any) -> str:
     Returns:
         The table of the workloads, and what they come to, in Markdown.
     """
-    dill, cloudpickle = (_module(name) for name in ("dill", "cloudpickle"))
+    dill = _dill()
     if dill is not None:
         dill.extend(False)
     rows = []
@@ -107,31 +106,7 @@ def measure(plan: Any) -> str:
     mean = grafting._timing.geometric_mean
     rows.append(["**geometric mean**, plain", *(grafting.times(mean(v)) if v else "-" for v in values.values())])
     heading = ["shape", "C to a file / C", "and looked at / C", "and `dill.dumps` of nothing / C"]
-    tables = [grafting.table(heading, rows)]
-    if dill is not None and cloudpickle is not None:
-        tables += closure(plan, dill, cloudpickle)
-    tables += [flat(plan), mixed(plan)]
-    return "\n\n".join(tables)
-
-
-def closure(plan: Any, dill: ModuleType, cloudpickle: ModuleType) -> list[str]:
-    """Time dill's closure alone against cloudpickle's closure and ints; nothing on 3.15, where dill pickles none."""
-    both: Any = shapes.GROUPS["closure"]["closure_and_ints"]()
-    try:
-        dill.dumps(both[0])
-    except Exception:
-        return []
-    ways: dict[str, Callable[[], object]] = {
-        "dill": functools.partial(dill.dumps, both[0]),
-        "ints": functools.partial(pickle.dumps, both[1]),
-        "both": functools.partial(cloudpickle.dumps, both),
-    }
-    seconds = grafting.in_turns(ways, plan)
-    dills, ints = (grafting.ratio(seconds[way], seconds["both"]) for way in ("dill", "ints"))
-    return [
-        f"Against cloudpickle for a closure and 10,000 ints: stock dill for the closure alone {grafting.times(dills)}, "
-        f"C for the ints {grafting.times(ints)}; together {grafting.times(dills + ints)}."
-    ]
+    return "\n\n".join([grafting.table(heading, rows), flat(plan), mixed(plan)])
 
 
 def flat(plan: Any) -> str:
@@ -185,9 +160,9 @@ def mixed(plan: Any) -> str:
     return f"One try that C gives up, of the time of the pure engine: {words}; the others less."
 
 
-def _module(name: str) -> ModuleType | None:
+def _dill() -> ModuleType | None:
     try:
-        return importlib.import_module(name)
+        return importlib.import_module("dill")
     except ImportError:
         return None
 

@@ -18,7 +18,6 @@ Not for: functions that hold what is much or is somebody's, and picklers with ho
 from __future__ import annotations
 
 import builtins
-import operator
 import sys
 from collections.abc import Callable
 from enum import EnumMeta
@@ -31,7 +30,7 @@ import dill
 from dill import _dill
 
 from .. import hooks
-from .._stdlib import StockPickler, for_batch, stock_methods
+from .._stdlib import for_batch
 from ..columns import forget
 from ..encoders import (
     Encoder,
@@ -39,7 +38,6 @@ from ..encoders import (
     NotBrief,
     Parts,
     Template,
-    Tries,
     add_encoder,
     brief_ids,
     encode,
@@ -52,75 +50,14 @@ from ..encoders import (
     usual_tries,
     write_at_once,
 )
-from ..known import METACLASS_IDS, has_reduce_entry, usual_import
+from ..known import METACLASS_IDS, has_reduce_entry
+from ..tries import Tries
+from ._dill_known import GLOBALS, are_all_dills, entry_of, imported, is_found, look_at, module_of
 
 __all__: list[str] = []
 
-_GLOBALS: Final = vars(_dill)
-_entries_of: Final = operator.itemgetter(FunctionType, CodeType, CellType, ModuleType, dict)
-_ENTRIES: Final = (
-    _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_module_dict,
-)  # fmt: skip
-#: dill's own functions that are not called here, since it is known what they do.
-_HELPERS: Final = tuple(
-    name
-    for name in (
-        "_locate_function", "_import_module", "_getattribute", "_save_with_postproc", "_setitems", "is_dill",
-        "_create_function", "_create_code", "_create_cell", "_load_type", "_is_builtin_module", "StockPickler",
-    )
-    if name in _GLOBALS
-)  # fmt: skip
-_helpers_of: Final = operator.itemgetter(*_HELPERS)
-_THE_HELPERS: Final = _helpers_of(_GLOBALS)
 _Reduce: Any = type(_dill._shims._setattr)
 _REDUCES: Final = _Reduce.__reduce_ex__, _Reduce.__reduce__
-
-
-def _known(parts: Parts) -> tuple[dict[str, Any], int, int]:
-    """Look at a pickler, and return what is asked of dicts: that of its main module, its length, that of `__main__`'s.
-
-    Raises:
-        NotBrief: the pickler is none of dill's, or saves something otherwise, or is in no ordinary dump.
-    """
-    known: tuple[dict[str, Any], int, int] | None = parts.known
-    if known is None:
-        pickler = parts.pickler
-        state = pickler.__dict__
-        if (
-            state.get("_trace_depth", known) is not None
-            or "_trace_depth" not in state
-            or pickler._session
-            or "dill" not in pickler.__module__
-            or _dill.Pickler not in type(pickler).__mro__
-            or not all(map(operator.is_, _entries_of(pickler.dispatch), _ENTRIES))
-            or not all(map(operator.is_, _helpers_of(_GLOBALS), _THE_HELPERS))
-            or StockPickler.save_dict is not stock_methods["save_dict"]
-            or type(pickler).save_global not in hooks.known_save_globals
-            or "save_global" in state
-            or _imported("dill._dill") is not _dill
-        ):
-            raise NotBrief
-        main = pickler._main.__dict__
-        known = parts.known = main, len(main), len(_dill._main_module.__dict__)
-    return known
-
-
-def _imported(name: str) -> Any:
-    """Return the module of a name as dill's `_import_module` would; None if that may run somebody's code, or fails."""
-    module = sys.modules.get(name)
-    if type(module) is not ModuleType or builtins.__import__ is not usual_import:
-        return None
-    package, _, last_name = name.rpartition(".")
-    if package:
-        parent = _imported(package)
-        if parent is None or parent.__dict__.get(last_name) is not module:
-            return None
-    return module
-
-
-def _entry(parts: Parts, t: type) -> Any:
-    """Return the dispatch entry of a type, which dill's table may not have."""
-    return dict.get(parts.pickler.dispatch, t)
 
 
 class _Taken:
@@ -141,8 +78,8 @@ def _encoder_by(t: type, save: Any) -> Encoder:
     """Return the encoder of what one of dill's functions gives to `save_reduce` as a call, and does nothing else."""
 
     def encode_as_given(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
-        _known(parts)
-        if _entry(parts, t) is not save:
+        look_at(parts)
+        if entry_of(parts, t) is not save:
             raise NotBrief
         taken = _Taken()
         save(taken, obj)
@@ -153,7 +90,7 @@ def _encoder_by(t: type, save: Any) -> Encoder:
 
 def _encode_cell(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode the cell of a function that is being saved as `save_cell` saves it: empty, to be filled at the end."""
-    parts.known or _known(parts)
+    parts.known or look_at(parts)
     contents = obj.cell_contents  # ValueError if it is empty
     postproc = parts.pickler._postproc
     to_do = postproc.get(id(contents))
@@ -166,7 +103,7 @@ def _encode_cell(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]
 def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a dict as `save_module_dict` saves it: by reference, if it is that of a module."""
     if not parts.plan.short_dicts:
-        main, length, length_of_main = parts.known or _known(parts)
+        main, length, length_of_main = parts.known or look_at(parts)
         n = len(obj)
         if obj is main:
             pieces.append(b"c__builtin__\n__main__\n")
@@ -178,7 +115,7 @@ def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: 
         if "__name__" in obj:
             name = obj["__name__"]
             if type(name) is str:
-                module = _imported(name)
+                module = imported(name)
                 if module is None:
                     raise NotBrief
                 if obj is module.__dict__:
@@ -203,18 +140,18 @@ def _encode_module(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byte
 def _is_module_by_name(parts: Parts) -> bool:
     """Tell whether dill's own module is saved by its name."""
     return (
-        bool(parts.known or _known(parts))
+        bool(parts.known or look_at(parts))
         and _dill.__name__ == "dill._dill"
         and parts.pickler._main is not _dill
-        and _imported(_dill.__module__) is dill
+        and imported(_dill.__module__) is dill
     )
 
 
 def _encode_class(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a class as `save_type` does that is found under its name, or one of those to which dill gives a name."""
-    if _entry(parts, type) is not _dill.save_type:
+    if entry_of(parts, type) is not _dill.save_type:
         return encode_name(parts, obj, memo, i, pieces)
-    parts.known or _known(parts)
+    parts.known or look_at(parts)
     name = _dill._typemap.get(obj)
     if name is not None:
         return encode_call(parts, obj, _dill._load_type, (name,), memo, i, pieces)
@@ -222,7 +159,7 @@ def _encode_class(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes
         obj in _NAMED_OTHERWISE
         or obj.__bases__ == (tuple,)  # a namedtuple, perhaps
         or id(obj) in parts.pickler._postproc
-        or not _is_found(_module_of(obj), obj)
+        or not is_found(module_of(obj), obj)
     ):
         raise NotBrief
     return encode_global(parts, obj, obj.__module__, obj.__qualname__, memo, i, pieces)
@@ -236,15 +173,15 @@ _NAMED_OTHERWISE: Final = (
 
 def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a function as `save_function` does, with all that is to be done when it is written."""
-    if _entry(parts, FunctionType) is not _dill.save_function:
+    if entry_of(parts, FunctionType) is not _dill.save_function:
         return encode_name(parts, obj, memo, i, pieces)
-    parts.known or _known(parts)
+    parts.known or look_at(parts)
     name = obj.__qualname__
     module_name = obj.__module__
-    if type(module_name) is str and module_name == "dill._dill" and type(name) is str and _GLOBALS.get(name) is obj:
+    if type(module_name) is str and module_name == "dill._dill" and type(name) is str and GLOBALS.get(name) is obj:
         return encode_global(parts, obj, module_name, name, memo, i, pieces)
-    module = _module_of(obj)
-    if _is_found(module, obj):
+    module = module_of(obj)
+    if is_found(module, obj):
         return encode_global(parts, obj, module_name, name, memo, i, pieces)
     if _may_run_code(obj) or parts.functions >= _MOST_FUNCTIONS:
         raise NotBrief
@@ -272,7 +209,7 @@ _STEPS: Final = (id(_dill._shims._setattr), id(_dill._setitems))
 
 def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode what stands for a function in dill, as its reduce does: by `getattr` from dill's own module."""
-    parts.known or _known(parts)
+    parts.known or look_at(parts)
     if (_Reduce.__reduce_ex__, _Reduce.__reduce__) != _REDUCES or not _has_no_entry(parts, _Reduce):
         raise NotBrief
     if (
@@ -302,7 +239,7 @@ _template: Template | None = None
 
 def _has_no_entry(parts: Parts, t: type) -> bool:
     """Tell whether the instances of a type go by their own reduce."""
-    return _entry(parts, t) is None and not has_reduce_entry(parts.pickler, t)
+    return entry_of(parts, t) is None and not has_reduce_entry(parts.pickler, t)
 
 
 def _encode_by_value(
@@ -386,8 +323,8 @@ def _write_function(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> C
         return None
     parts = Parts(pickler, plan)
     try:
-        module = _module_of(obj)
-        if _is_found(module, obj):
+        module = module_of(obj)
+        if is_found(module, obj):
             return None  # dill's function takes no longer
         its_globals, to_do = _globals_of(parts, obj, module)
     except (NotBrief, AttributeError):
@@ -428,45 +365,6 @@ def _may_run_code(obj: Any) -> bool:
 _HAS_ANNOTATE: Final = hasattr(FunctionType, "__annotate__")
 
 
-def _module_of(obj: Any) -> Any:
-    """Return the module that a function names, None if it names none.
-
-    Raises:
-        NotBrief: it cannot be had without running somebody's code.
-    """
-    name = obj.__module__
-    if name is None:
-        return None
-    module = _imported(name) if type(name) is str else None
-    if module is None:
-        raise NotBrief
-    return module
-
-
-def _is_found(module: Any, obj: Any) -> bool:
-    """Tell whether a function is found under its name, as `_locate_function` does.
-
-    Raises:
-        NotBrief: that may run somebody's code.
-    """
-    if module is None or obj.__module__ == "__main__":
-        return False
-    qualname = obj.__qualname__
-    if type(qualname) is str:
-        name, *rest = qualname.split(".")
-        if name == "<locals>":
-            return False
-        if not hasattr(ModuleType, name):
-            if name not in module.__dict__:
-                if "__getattr__" not in module.__dict__:
-                    return False
-            elif not rest:
-                return module.__dict__[name] is obj
-            elif rest[0] == "<locals>":
-                return False
-    raise NotBrief
-
-
 def _globals_of(parts: Parts, obj: Any, module: Any) -> tuple[dict[str, Any], list[Any]]:
     """Return the globals that a function is written with, and the list of what is to be done when it is written.
 
@@ -478,7 +376,7 @@ def _globals_of(parts: Parts, obj: Any, module: Any) -> tuple[dict[str, Any], li
     Raises:
         NotBrief: it is saved otherwise, or that is not known.
     """
-    _known(parts)
+    look_at(parts)
     pickler = parts.pickler
     postproc = pickler._postproc
     its_globals = all_globals = obj.__globals__
@@ -575,14 +473,9 @@ def _write_class(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Call
     return hooks.nothing_left if plan and write_at_once(Parts(pickler, plan), _encode_class, obj) else None
 
 
-def _are_dills(*functions: Any) -> bool:
-    """Tell whether functions are those of dill's module, and not what somebody has put in their place."""
-    return all(type(f) is FunctionType and f.__globals__ is _GLOBALS for f in functions)
-
-
-if _are_dills(
-    *[x for x in _THE_HELPERS if type(x) is FunctionType], _dill.save_code, _dill.save_cell, _dill.save_module,
-    _dill.save_property, _dill.save_classmethod, _dill.save_instancemethod0,
+if are_all_dills(
+    _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_property,
+    _dill.save_classmethod, _dill.save_instancemethod0,
 ):  # fmt: skip
     for _type, _save in (
         (CodeType, _dill.save_code),

@@ -1,0 +1,140 @@
+"""What is known of dill's picklers and functions, and of names that dill looks up: nobody's code runs to find out.
+
+    look_at(parts) ---------> whether a pickler's entries, and what dill's functions call, are dill's own; its modules
+    module_of(f), is_found --> what dill's `_import_module` and `_locate_function` would find
+
+dill's functions may be replaced at any time, as may the import and modules; so all that is asked for each object that
+is to be encoded at once.
+
+Not for: encoding anything (`_dill_functions`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, Final
+
+from dill import _dill
+
+from .. import hooks
+from .._stdlib import StockPickler, stock_methods
+from ..encoders import NotBrief, Parts
+from ..known import usual_import
+
+__all__ = ["GLOBALS", "are_all_dills", "entry_of", "imported", "is_found", "look_at", "module_of"]
+
+GLOBALS: Final = vars(_dill)
+_entries_of: Final = operator.itemgetter(FunctionType, CodeType, CellType, ModuleType, dict)
+_ENTRIES: Final = (
+    _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_module_dict,
+)  # fmt: skip
+#: dill's own functions that are not called here, since it is known what they do.
+_HELPERS: Final = tuple(
+    name
+    for name in (
+        "_locate_function", "_import_module", "_getattribute", "_save_with_postproc", "_setitems", "is_dill",
+        "_create_function", "_create_code", "_create_cell", "_load_type", "_is_builtin_module", "StockPickler",
+    )
+    if name in GLOBALS
+)  # fmt: skip
+_helpers_of: Final = operator.itemgetter(*_HELPERS)
+_THE_HELPERS: Final = _helpers_of(GLOBALS)
+
+
+def look_at(parts: Parts) -> tuple[dict[str, Any], int, int]:
+    """Look at a pickler, and return what is asked of dicts: that of its main module, its length, that of `__main__`'s.
+
+    Raises:
+        NotBrief: the pickler is none of dill's, or saves something otherwise, or is in no ordinary dump.
+    """
+    known: tuple[dict[str, Any], int, int] | None = parts.known
+    if known is None:
+        pickler = parts.pickler
+        state = pickler.__dict__
+        if (
+            state.get("_trace_depth", known) is not None
+            or "_trace_depth" not in state
+            or pickler._session
+            or "dill" not in pickler.__module__
+            or _dill.Pickler not in type(pickler).__mro__
+            or not all(map(operator.is_, _entries_of(pickler.dispatch), _ENTRIES))
+            or not all(map(operator.is_, _helpers_of(GLOBALS), _THE_HELPERS))
+            or StockPickler.save_dict is not stock_methods["save_dict"]
+            or type(pickler).save_global not in hooks.known_save_globals
+            or "save_global" in state
+            or imported("dill._dill") is not _dill
+        ):
+            raise NotBrief
+        main = pickler._main.__dict__
+        known = parts.known = main, len(main), len(_dill._main_module.__dict__)
+    return known
+
+
+def imported(name: str) -> Any:
+    """Return the module of a name as dill's `_import_module` would; None if that may run somebody's code, or fails."""
+    module = sys.modules.get(name)
+    if type(module) is not ModuleType or builtins.__import__ is not usual_import:
+        return None
+    package, _, last_name = name.rpartition(".")
+    if package:
+        parent = imported(package)
+        if parent is None or parent.__dict__.get(last_name) is not module:
+            return None
+    return module
+
+
+def entry_of(parts: Parts, t: type) -> Any:
+    """Return the dispatch entry of a type, which dill's table may not have."""
+    return dict.get(parts.pickler.dispatch, t)
+
+
+def module_of(obj: Any) -> Any:
+    """Return the module that a function names, None if it names none.
+
+    Raises:
+        NotBrief: it cannot be had without running somebody's code.
+    """
+    name = obj.__module__
+    if name is None:
+        return None
+    module = imported(name) if type(name) is str else None
+    if module is None:
+        raise NotBrief
+    return module
+
+
+def is_found(module: Any, obj: Any) -> bool:
+    """Tell whether a function is found under its name, as `_locate_function` does.
+
+    Raises:
+        NotBrief: that may run somebody's code.
+    """
+    if module is None or obj.__module__ == "__main__":
+        return False
+    qualname = obj.__qualname__
+    if type(qualname) is str:
+        name, *rest = qualname.split(".")
+        if name == "<locals>":
+            return False
+        if not hasattr(ModuleType, name):
+            if name not in module.__dict__:
+                if "__getattr__" not in module.__dict__:
+                    return False
+            elif not rest:
+                return module.__dict__[name] is obj
+            elif rest[0] == "<locals>":
+                return False
+    raise NotBrief
+
+
+def _are_dills(*functions: Any) -> bool:
+    """Tell whether functions are those of dill's module, and not what somebody has put in their place."""
+    return all(type(f) is FunctionType and f.__globals__ is GLOBALS for f in functions)
+
+
+def are_all_dills(*functions: Any) -> bool:
+    """Tell whether functions, and those that it is known of what they do, are dill's."""
+    return _are_dills(*functions, *[x for x in _THE_HELPERS if type(x) is FunctionType])
