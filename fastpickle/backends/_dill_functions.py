@@ -213,7 +213,8 @@ def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byte
     if (_Reduce.__reduce_ex__, _Reduce.__reduce__) != _REDUCES or not _has_no_entry(parts, _Reduce):
         raise NotBrief
     if (
-        obj.reduction is not _SETATTR  # others, that nobody uses here, have not been looked at
+        obj is not _dill._shims._setattr  # others, that nobody uses here, have not been looked at
+        or obj.reduction is not _SETATTR
         or not _has_no_entry(parts, BuiltinFunctionType)
         or sys.modules.get("builtins") is not builtins
         or builtins.__dict__.get("getattr") is not getattr
@@ -277,8 +278,6 @@ def _encode_steps(parts: Parts, steps: list[Any], memo: Memo, i: int, pieces: li
 
 
 _DROPPED: Final = REDUCE + POP
-
-
 _tries_of_functions: Final = Tries()
 _tries_of_steps: Final = Tries()
 
