@@ -33,7 +33,8 @@ import pytest
 from executors import tasks
 from executors.leftovers import nothing_left
 
-from fastpickle.concurrent import ProcessThreadPoolExecutor, dispatcher
+from fastpickle.concurrent import ProcessThreadPoolExecutor, dispatcher, records
+from fastpickle.concurrent import worker as worker_module
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="it needs a POSIX system"),
@@ -165,6 +166,25 @@ class TestResults:
                     folder.mkdir()
                 places = [*executor.map(tasks.meet, map(str, [*folders, folders[1]]), [1, 2, 2], chunksize=3)]
                 assert places[1] != places[2]
+
+    def test_what_a_thread_is_there_for_does_not_come_back(self) -> None:
+        """A worker that is asked for its tasks sends back those that wait, and not what a thread is to take next."""
+        for _ in range(100):
+            sent: list[bytes] = []
+            one = worker_module._Worker(worker_module.Setup("pickle", 1, b"", b""), -1, -1)
+            one._loads, one._dumps = pickle.loads, pickle.dumps
+            one._send = lambda parts, sent=sent: sent.append(parts[0])
+            one._initializer = None
+            for number in (1, 2, 3):
+                one._put((records.TASK, number, pickle.dumps((time.sleep, (0.001,), {}))))
+            one._return_tasks()
+            for thread in one._threads:
+                one._queue.put(None)
+                thread.join(SECONDS)
+            kinds = {records._HEADER.unpack_from(data)[1]: data[0] for data in sent}
+            assert kinds[1] == records.RESULT
+            assert {*kinds} == {1, 2, 3}
+            assert one._free == 1  # it was ready for one more
 
     def test_large_tasks_come_back(self, tmp_path: Path) -> None:
         """A task that is sent back is written as it came, also a large one, and a chunk."""

@@ -159,19 +159,22 @@ class _Worker:
         self._queue.put(item)
 
     def _return_tasks(self) -> None:
-        """Send back what no thread has begun, the last first."""
+        """Send back the tasks that no thread has begun, or is about to, the last first."""
+        with self._counting:
+            n = max(0, -self._free)
         waiting = []
         try:
             while True:
                 waiting.append(self._queue.get_nowait())
         except Empty:
             pass
-        with self._counting:
-            self._free += len(waiting)
-        for item in reversed(waiting):
-            if isinstance(item, _Chunk):  # it is begun
-                self._put(item)
-            else:
+        for i, item in enumerate(waiting):
+            if i < len(waiting) - n or isinstance(item, _Chunk):  # a thread is there for it, or has begun it
+                self._queue.put(item)
+        for item in reversed(waiting[max(0, len(waiting) - n) :]):
+            if not isinstance(item, _Chunk):
+                with self._counting:
+                    self._free += 1
                 kind, number, payload = item
                 self._send(record(RETURNED, number, bytes((kind,)) + bytes(payload)))
 
