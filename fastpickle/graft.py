@@ -427,40 +427,43 @@ def is_of_new_class(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
         and ENTRIES_PER_INSTANCE * n >= len(memo)
         and id(type(t)) in METACLASS_IDS
         and type(batch[-1]) is t is type(batch[n // 2])
+        and not is_somebodys(t)
         and id(t) not in memo
         and id(first) not in memo
         and _may_graft(pickler, plan)
-        and find_hiding(pickler, plan, t) is not None
     )
 
 
-def rest(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
+def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
     """Let C write all items of a batch but the first one.
 
     Args:
         pickler: one that has written MARK, and the first item.
         plan: the plan in force.
         batch: the items of an exact list, no more than a batch.
+        t: the class of the first item, which is in the memo.
 
     Returns:
         Whether they are written, and the opcode that appends them; if not, nothing is.
     """
     framer = pickler.framer
     dump = pickler._fastpickle_dump
+    n = len(batch) - 1
     args = padding(framer, plan, len(MARK))  # C begins with that
     kind: Any = take
     succeeded = None
+    try:
+        if find_hiding(pickler, plan, t) is None:  # not before: it notes the slots in the class, as a reduce does
+            args = None
+    except Exception:  # as if C had asked (`is_written`)
+        args = None
     while args is not None and succeeded is None:
         grafter = kind(pickler, plan, pickler.memo, dump.known)
         try:
             succeeded = is_written(grafter, Splice(grafter, args, items=islice(batch, 1, None)))
         except BeginAgain as again:
             (kind,) = again.args
-    if (
-        succeeded
-        and made_ours(pickler, plan, grafter, batch, len(batch) - 1)
-        and write(framer, plan, grafter.pieces, 1)
-    ):
+    if succeeded and made_ours(pickler, plan, grafter, batch, n) and write(framer, plan, grafter.pieces, 1):
         update_memo(pickler.memo, grafter)
         give_back(grafter)
         dump.penalty = dump.offers_to_skip = 0

@@ -86,12 +86,14 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
         if n > 1:
             write(MARK)
         unsaved = iter(batch)
+        t = type(batch[0])
+        is_new = not start and plan.graft_rule is not None and graft.is_of_new_class(pickler, plan, batch)
         is_by_c = False
         try:
-            if not start and plan.graft_rule is not None and graft.is_of_new_class(pickler, plan, batch):
+            if is_new:
                 write = save_all(pickler, plan, islice(unsaved, 1), 1, write)
-                if holds(pickler, plan) and id(type(batch[0])) in pickler.memo:
-                    is_by_c = graft.rest(pickler, plan, batch)
+                if holds(pickler, plan) and id(t) in pickler.memo:
+                    is_by_c = graft.rest(pickler, plan, batch, t)
                     write = pickler.framer.write
             if not is_by_c:
                 for part, k in parts(pickler, plan, batch, unsaved):

@@ -33,7 +33,10 @@ def padding(framer: Any, plan: Plan, of_both: int = 0) -> tuple[Any, ...] | None
     """
     if plan.proto < 4:
         return ()
-    n = framer.current_frame.tell() - of_both
+    frame = framer.current_frame
+    if frame is None:
+        return None
+    n = frame.tell() - of_both
     if n < 2 or n > len(LARGE):
         return None
     if n <= 4:

@@ -25,6 +25,7 @@ from .hashed import save_other as save_hashed
 from .hashing import is_worth_a_plan
 from .hooks import ASIDE, ATOM_IDS, COLD, FEW, PLAIN, Plan
 from .instances import are_somebodys, is_somebodys
+from .known import METACLASS_IDS
 from .loop import save_all
 from .older import adapt, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
@@ -42,6 +43,7 @@ End = tuple[Plan | None, Any, tuple[str, ...]]
 _SHORT: Final = frozenset((list, dict, tuple))
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 _WORTH_IT: Final = 24
+_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written in C
 
 
 def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | None, End | None]:
@@ -201,7 +203,16 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
     kind = type(first)
     if kind is list or kind is dict or kind is tuple:
         return len(obj) * (len(first) + 1) >= _WORTH_IT
-    return len(obj) >= _WORTH_IT and id(kind) in ATOM_IDS and not (t is dict and _is_module_dict(obj))
+    if id(kind) in ATOM_IDS:
+        return len(obj) >= _WORTH_IT and not (t is dict and _is_module_dict(obj))
+    # Instances of a class, which C may write once the class is saved.
+    return (
+        t is list
+        and len(obj) >= graft.FEWEST
+        and bool(kind.__flags__ & _HEAP_TYPE)
+        and id(type(kind)) in METACLASS_IDS
+        and not is_somebodys(kind)
+    )
 
 
 def _is_module_dict(obj: dict[Any, Any]) -> bool:

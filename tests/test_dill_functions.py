@@ -930,6 +930,63 @@ def test_instances_at_the_edge_of_a_frame(protocol: int, ours: Implementation) -
         check(ORACLE, ours, _dumps([["x" * 60_000, "y" * (before - 60_000)], made]), protocols=(protocol,))
 
 
+class _Default:
+    """Has the default reduce."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+@both
+def test_instances_without_a_frame(ours: Implementation) -> None:
+    """save() without dump(), and framing that ends while the class is saved."""
+
+    def steps(run: Run) -> None:
+        run.pickler.save([_Default(i) for i in range(12)])
+
+    check(ORACLE, ours, steps, protocols=ALL)
+
+    def ends_framing(base: Any, run: Run) -> Any:
+        class P(base):  # type: ignore[misc]  # it is a variable
+            dispatch = type(base.dispatch)(base.dispatch)
+
+        def save_type(pickler: Any, obj: Any) -> None:
+            if obj is _Default:
+                pickler.framer.end_framing()
+            base.dispatch[type](pickler, obj)
+
+        P.dispatch[type] = save_type
+        P.__module__ = "dill.of_a_test"
+        return P
+
+    for n in (12, 60, 1001):
+        check(ORACLE, ours, _dumps([object(), [_Default(i) for i in range(n)]]), protocols=(2, 4), cls=ends_framing)
+
+
+@both
+def test_instances_with_odd_slots(ours: Implementation) -> None:
+    """What asks a class for its slots comes as late as by stock, and fails with the same notes."""
+    for n in (8, 12, 60):
+
+        class Odd:
+            __slots__ = ("a",)
+
+        Odd.__slots__ = 5  # type: ignore[assignment]  # it is odd
+        Odd.__module__ = "no such module"
+        check(ORACLE, ours, _dumps([Odd() for _ in range(n)]), protocols=(2, 4), fails=True)
+        for implementation in (ORACLE, ours):
+
+            class Hiding:
+                pass
+
+            made = [Hiding() for _ in range(n)]
+            made[0].__reduce_ex__ = lambda protocol, cls=Hiding: (cls, ())  # type: ignore[method-assign,misc]
+            with contextlib.suppress(AttributeError), implementation.context():
+                file = io.BytesIO()
+                implementation.base(file, 4).dump(["p", made])
+                assert b"__slotnames__" not in file.getvalue()
+
+
 @needs_code
 @pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 def test_instances_are_for_c(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -955,10 +1012,11 @@ def test_instances_are_for_c(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         made = [_CLASSES[kind_of_class]()] * n
         made = [made[0](()) for _ in range(n)] if kind_of_class == "by name" else [made[0](i) for i in range(n)]
-        seen.clear()
-        with fastpickle.patched():
-            dill.dumps(made)
-        assert seen == expected, kind_of_class
+        for place in (made, ["p", made]):
+            seen.clear()
+            with fastpickle.patched():
+                dill.dumps(place)
+            assert seen == expected, kind_of_class
 
 
 _SCRIPT = """
