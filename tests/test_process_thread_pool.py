@@ -179,7 +179,7 @@ class TestResults:
                 one._put((records.TASK, number, pickle.dumps((time.sleep, (0.001,), {}))))
             one._return_tasks()
             for thread in one._threads:
-                one._queue.put(None)
+                one._wakes.put(False)
                 thread.join(SECONDS)
             kinds = {records._HEADER.unpack_from(data)[1]: data[0] for data in sent}
             assert kinds[1] == records.RESULT

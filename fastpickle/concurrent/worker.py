@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures._base import LOGGER  # where users of concurrent.futures look for what goes wrong
 from multiprocessing.connection import Connection
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -92,9 +92,10 @@ class _Worker:
         self._tasks = tasks
         self._outbox = Outbox(results)
         self._sending = threading.Lock()
-        self._queue: SimpleQueue[Any] = SimpleQueue()
+        self._items: deque[Any] = deque()
+        self._wakes: SimpleQueue[bool] = SimpleQueue()  # True for each item that came, False to end
         self._threads: list[threading.Thread] = []
-        self._free = 0  # threads that wait for an item, or are about to, less the items in the queue
+        self._free = 0  # threads that wait for an item, or are about to, less the items
         self._counting = threading.Lock()
         self._dumps: Callable[..., bytes]
         self._loads: Callable[..., Any]
@@ -118,7 +119,7 @@ class _Worker:
         except OSError:  # a task has closed the pipe
             os._exit(_LOST)
         for _ in self._threads:
-            self._queue.put(None)
+            self._wakes.put(False)
         for thread in self._threads:
             thread.join()
 
@@ -156,27 +157,24 @@ class _Worker:
                 return
             else:
                 self._free -= 1
-        self._queue.put(item)
+            self._items.append(item)
+        self._wakes.put(True)
 
     def _return_tasks(self) -> None:
         """Send back the tasks that no thread has begun, or is about to, the last first."""
+        returned = []
         with self._counting:
-            n = max(0, -self._free)
-        waiting = []
-        try:
-            while True:
-                waiting.append(self._queue.get_nowait())
-        except Empty:
-            pass
-        for i, item in enumerate(waiting):
-            if i < len(waiting) - n or isinstance(item, _Chunk):  # a thread is there for it, or has begun it
-                self._queue.put(item)
-        for item in reversed(waiting[max(0, len(waiting) - n) :]):
-            if not isinstance(item, _Chunk):
-                with self._counting:
-                    self._free += 1
-                kind, number, payload = item
-                self._send(record(RETURNED, number, bytes((kind,)) + bytes(payload)))
+            begun = deque[Any]()
+            for _ in range(-self._free):  # for the others a thread is there
+                item = self._items.pop()
+                if isinstance(item, _Chunk):
+                    begun.appendleft(item)
+                else:
+                    returned.append(item)
+            self._items.extend(begun)
+            self._free += len(returned)
+        for kind, number, payload in returned:
+            self._send(record(RETURNED, number, bytes((kind,)) + bytes(payload)))
 
     def _work(self) -> None:
         """Run tasks, in a thread."""
@@ -186,16 +184,20 @@ class _Worker:
         except BaseException:
             self._fail("thread initializer")
             return
-        get, counting, loads, dumps = self._queue.get, self._counting, self._loads, self._dumps
+        counting, items, loads, dumps = self._counting, self._items, self._loads, self._dumps
         is_counted = True  # as free, by `_put`
         while True:
             if not is_counted:
                 with counting:
                     self._free += 1
-            is_counted = False
-            item = get()
-            if item is None:
+            is_counted = self._wakes.get()
+            if not is_counted:
                 return
+            with counting:
+                if not items:  # it was sent back
+                    continue
+                item = items.popleft()
+            is_counted = False
             if type(item) is _Chunk:
                 self._run_calls(item)
                 del item
