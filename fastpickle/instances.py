@@ -32,6 +32,7 @@ from .hooks import ATOM_IDS
 __all__ = [
     "ASKED_FOR",
     "GETATTRIBUTES",
+    "HEAP_TYPE",
     "LOOKED_INTO",
     "METACLASSES",
     "NOBODYS",
@@ -171,7 +172,7 @@ def is_default(t: type) -> bool:
         return False
     base: Any = None
     for c in t.__mro__[:-1]:
-        if not c.__flags__ & _HEAP_TYPE:
+        if not c.__flags__ & HEAP_TYPE:
             if c not in _BASES:
                 return False
             base = c
@@ -205,7 +206,7 @@ def is_default(t: type) -> bool:
 
 def is_somebodys(t: type) -> bool:
     """Tell, in 0.3 us, whether a class has one of `REDUCES`, so that `names` gives None; if not, it may do so yet."""
-    if type(t) is not type or not t.__flags__ & _HEAP_TYPE:
+    if type(t) is not type or not t.__flags__ & HEAP_TYPE:
         return False
     for c in t.__mro__:
         if not REDUCES.isdisjoint(vars(c)):
@@ -265,7 +266,7 @@ LOOKED_INTO: dict[type, Callable[[Any], bool]] = {
     collections.OrderedDict: _are_keys_pure,
     collections.Counter: _are_keys_pure,
 }
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for the builtin types
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for the builtin types
 _UNKNOWN: Any = None
 
 

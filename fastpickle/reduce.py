@@ -29,7 +29,7 @@ from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, r
 from .brief import HAVE_A_NAME, asks_anybody, save_brief
 from .doubts import Dump, doubt, holds, settled, watched
 from .hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left
-from .instances import ASKED_FOR, REDUCES, is_default, is_plain_class
+from .instances import ASKED_FOR, HEAP_TYPE, REDUCES, is_default, is_plain_class
 from .known import METACLASS_IDS, is_found
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches
@@ -260,13 +260,12 @@ def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
         has_default: what `_has_default_reduce` said before.
     """
     if type(reduce) is BuiltinMethodType:
-        return reduce.__self__ is obj and (has_default or not t.__flags__ & _HEAP_TYPE or t in _WRITTEN_IN_C)
+        return reduce.__self__ is obj and (has_default or not t.__flags__ & HEAP_TYPE or t in _WRITTEN_IN_C)
     return reduce is _reduce_complex
 
 
 #: Types whose reduce is C, although they are heap types in some Pythons.
 _WRITTEN_IN_C: frozenset[type] = frozenset((deque, defaultdict, Decimal, date, time, datetime, timedelta, timezone))
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written in C, as its reduce then is
 _reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
 
 

@@ -24,7 +24,7 @@ from .encoders import brief_ids, save_tuple
 from .hashed import save_other as save_hashed
 from .hashing import is_worth_a_plan
 from .hooks import ASIDE, ATOM_IDS, COLD, FEW, PLAIN, Plan
-from .instances import are_somebodys, is_somebodys
+from .instances import HEAP_TYPE, are_somebodys, is_somebodys
 from .known import METACLASS_IDS
 from .loop import save_all
 from .older import adapt, overrides_batches, restore_adapted
@@ -43,7 +43,6 @@ End = tuple[Plan | None, Any, tuple[str, ...]]
 _SHORT: Final = frozenset((list, dict, tuple))
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 _WORTH_IT: Final = 24
-_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written in C
 
 
 def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | None, End | None]:
@@ -209,7 +208,7 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
     return (
         t is list
         and len(obj) >= graft.FEWEST
-        and bool(kind.__flags__ & _HEAP_TYPE)
+        and bool(kind.__flags__ & HEAP_TYPE)
         and id(type(kind)) in METACLASS_IDS
         and not is_somebodys(kind)
     )

@@ -212,7 +212,7 @@ def _plain_class() -> Any:
 def _derived() -> Any:
     base = _plain_class()
 
-    class Derived(base):  # type: ignore[misc,valid-type]
+    class Derived(base):
         __slots__ = ("y",)
 
         def again(self) -> Any:
@@ -254,12 +254,12 @@ def _others() -> Any:
 
 
 async def _coroutine(x: int) -> Any:
-    async for y in _coroutine(x):  # type: ignore[attr-defined]
+    async for y in _coroutine(x):
         yield y
 
 
 def _annotated() -> Any:
-    def function(a: int, b: list[int], c: type, d: 1, *, e: objects.Plain, f: "text") -> dict[str, Any]:  # type: ignore  # noqa: UP037, F821
+    def function(a: int, b: list[int], c: type, d: 1, *, e: objects.Plain, f: "text") -> dict[str, Any]:  # noqa: UP037, F821  # of all kinds
         return {}
 
     return function
@@ -284,7 +284,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "17 names": lambda: _long_names(17),
     "100 names": lambda: _long_names(100),
     "300 names": lambda: _long_names(300),
-    "nested code": lambda: lambda: [lambda x: [y for y in x], lambda: (z for z in ())],  # noqa: C416
+    "nested code": lambda: lambda: [lambda x: [y for y in x], lambda: (z for z in ())],  # noqa: C416  # nested code
     "generator": lambda: _coroutine,
     "closure": lambda: _closure(3),
     "closure of atoms": lambda: _closure("text", b"bytes", 1.5, None, True, 1 << 80),
@@ -634,7 +634,7 @@ def test_odd_parts(ours: Implementation) -> None:
 
         __hash__ = str.__hash__
 
-    class Globals(dict):  # type: ignore[type-arg]
+    class Globals(dict):
         def values(self) -> Any:
             _asked.append("globals")
             return super().values()
@@ -647,7 +647,7 @@ def test_odd_parts(ours: Implementation) -> None:
     dict.pop(own, "__builtins__")
     reduce = dill._dill._shims.Reduce
     for obj in (
-        default(reduce(copyreg.__newobj__, (dict,), is_callable=True)),  # type: ignore[attr-defined]
+        default(reduce(copyreg.__newobj__, (dict,), is_callable=True)),
         default(reduce(getattr, [1, 2], is_callable=True)),
         default({Key(): 1}),
         _changed("__module__", Name(_small.__name__)),
@@ -980,7 +980,7 @@ def test_instances_with_odd_slots(ours: Implementation) -> None:
                 pass
 
             made = [Hiding() for _ in range(n)]
-            made[0].__reduce_ex__ = lambda protocol, cls=Hiding: (cls, ())  # type: ignore[method-assign,misc]
+            made[0].__reduce_ex__ = lambda protocol, cls=Hiding: (cls, ())
             with contextlib.suppress(AttributeError), implementation.context():
                 file = io.BytesIO()
                 implementation.base(file, 4).dump(["p", made])

@@ -20,7 +20,6 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
-from enum import EnumMeta
 from functools import partial
 from pickle import BUILD, POP, REDUCE
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -52,7 +51,8 @@ from ..encoders import (
 )
 from ..known import METACLASS_IDS, has_reduce_entry
 from ..tries import Tries
-from ._dill_known import GLOBALS, are_all_dills, entry_of, imported, is_found, look_at, module_of
+from ._dill_known import are_all_dills, entry_of, imported, is_found, look_at, module_of
+from ._dill_own import GLOBALS, NAMED_OTHERWISE
 
 __all__: list[str] = []
 
@@ -156,19 +156,13 @@ def _encode_class(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes
     if name is not None:
         return encode_call(parts, obj, _dill._load_type, (name,), memo, i, pieces)
     if (
-        obj in _NAMED_OTHERWISE
+        obj in NAMED_OTHERWISE
         or obj.__bases__ == (tuple,)  # a namedtuple, perhaps
         or id(obj) in parts.pickler._postproc
         or not is_found(module_of(obj), obj)
     ):
         raise NotBrief
     return encode_global(parts, obj, obj.__module__, obj.__qualname__, memo, i, pieces)
-
-
-#: Classes that dill saves in ways of their own.
-_NAMED_OTHERWISE: Final = (
-    EnumMeta, type(None), type(NotImplemented), type(...), getattr(_dill, "ExceptHookArgsType", EnumMeta),
-)  # fmt: skip
 
 
 def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:

@@ -23,10 +23,10 @@ from .. import hooks
 from .._stdlib import StockPickler, stock_methods
 from ..encoders import NotBrief, Parts
 from ..known import usual_import
+from ._dill_own import GLOBALS, are_dills
 
-__all__ = ["GLOBALS", "are_all_dills", "entry_of", "imported", "is_found", "look_at", "module_of"]
+__all__ = ["are_all_dills", "entry_of", "imported", "is_found", "look_at", "module_of"]
 
-GLOBALS: Final = vars(_dill)
 _entries_of: Final = operator.itemgetter(FunctionType, CodeType, CellType, ModuleType, dict)
 _ENTRIES: Final = (
     _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_module_dict,
@@ -55,8 +55,7 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], int, int]:
         pickler = parts.pickler
         state = pickler.__dict__
         if (
-            state.get("_trace_depth", known) is not None
-            or "_trace_depth" not in state
+            state.get("_trace_depth", state) is not None  # there is a trace, or no dump
             or pickler._session
             or "dill" not in pickler.__module__
             or _dill.Pickler not in type(pickler).__mro__
@@ -130,11 +129,6 @@ def is_found(module: Any, obj: Any) -> bool:
     raise NotBrief
 
 
-def _are_dills(*functions: Any) -> bool:
-    """Tell whether functions are those of dill's module, and not what somebody has put in their place."""
-    return all(type(f) is FunctionType and f.__globals__ is GLOBALS for f in functions)
-
-
 def are_all_dills(*functions: Any) -> bool:
     """Tell whether functions, and those that it is known of what they do, are dill's."""
-    return _are_dills(*functions, *[x for x in _THE_HELPERS if type(x) is FunctionType])
+    return are_dills(*functions, *[x for x in _THE_HELPERS if type(x) is FunctionType])

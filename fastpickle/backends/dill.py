@@ -22,7 +22,6 @@ import codecs
 import io
 import logging
 import sys
-from enum import EnumMeta
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -42,6 +41,8 @@ try:
     from dill import _dill
 except ImportError as exc:
     raise ImportError("fastpickle.backends.dill needs dill: pip install 'fastpickle[dill]'") from exc
+
+from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills
 
 __all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
 
@@ -152,17 +153,11 @@ _HARMLESS = frozenset(
 )  # fmt: skip
 
 
-#: Classes to which dill gives other names than their own.
-_NAMED_OTHERWISE = (
-    EnumMeta, type(None), type(NotImplemented), type(...), getattr(_dill, "ExceptHookArgsType", EnumMeta),
-)  # fmt: skip
-
-
 def _is_saved_by_name(pickler: Any, t: type) -> bool:
     """Tell whether dill saves a class by its name, and not by what is in it."""
     return (
         t not in _dill._typemap
-        and t not in _NAMED_OTHERWISE
+        and t not in NAMED_OTHERWISE
         and not (t.__bases__ == (tuple,) and hasattr(t, "_fields"))  # a namedtuple
         and _dill._locate_function(t, pickler)
     )
@@ -252,7 +247,7 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
     return (
         frame is not None
         and frame.f_code is _CODE_OF_FUNCTION
-        and frame.f_globals is _globals
+        and frame.f_globals is GLOBALS
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
         and _quick_installed.write(pickler, obj)
     )
@@ -267,15 +262,7 @@ def _is_for_c(obj: Any, t: type) -> bool:
     )
 
 
-_globals = vars(_dill)
-
-
-def _are_dills(*functions: Any) -> bool:
-    """Tell whether functions are those of dill's module, and not what somebody has put in their place."""
-    return all(type(f) is FunctionType and f.__globals__ is _globals for f in functions)
-
-
-_is_known = dill.__version__ in KNOWN_VERSIONS and _are_dills(
+_is_known = dill.__version__ in KNOWN_VERSIONS and are_dills(
     _dill_save, _dill.save_module_dict, _dill.save_type, _dill.save_function
 )
 if _is_known:
@@ -294,12 +281,12 @@ if _is_known:
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
 if _is_known and FRAMES_ARE_BYTESIO:
     from . import _dill_functions  # noqa: F401  # it tells what is known of them
-_is_quick = _is_known and CPickler is not None and _are_dills(Pickler.dump, Pickler.__init__)
+_is_quick = _is_known and CPickler is not None and are_dills(Pickler.dump, Pickler.__init__)
 _quick = Quick(Pickler, _is_for_c) if _is_quick else None
 _CODE_OF_METHOD: Any = None
 _CODE_OF_FUNCTION: Any = None
 _quick_installed: Any = None
-if _is_quick and _are_dills(_dill.dump):
+if _is_quick and are_dills(_dill.dump):
     _CODE_OF_METHOD = _DillPickler.dump.__code__
     _CODE_OF_FUNCTION = _dill.dump.__code__
     _quick_installed = Quick(_DillPickler, _is_for_c)  # which keeps the method, so that its id stays its own
