@@ -22,9 +22,10 @@ from itertools import chain
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
+from ._stdlib import stock_methods
 from .columns import forget
 from .hooks import ATOM_IDS, Plan
-from .known import is_by_name
+from .known import finds_names, is_by_name
 from .opcodes import (
     BINGET,
     BININT1,
@@ -88,6 +89,8 @@ _DEEPEST: Final = 24
 #: So many bytes a text may have, and so many bits an int: few enough that a frame has room for some of them.
 _LONGEST: Final = 16 << 10
 _MOST_BITS: Final = 1 << 10
+#: So many characters of a module's name and another one have no more than 255 bytes each.
+_SHORT_NAMES: Final = 63
 extension_registry: Any = copyreg._extension_registry  # type: ignore[attr-defined]  # typeshed does not know it
 _CALL: Final = REDUCE + MEMOIZE
 _GLOBAL: Final = STACK_GLOBAL + MEMOIZE
@@ -382,13 +385,23 @@ def encode_call(
 def encode_name(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a class or function that stock saves by its name, and finds under it, as an `Encoder` does."""
     t = type(obj)
-    entry = dict.get(parts.pickler.dispatch, t)
-    if (entry is not None and type(entry) is not FunctionType) or not is_by_name(parts.pickler, obj, t):
-        raise NotBrief
-    # A builtin function's name is made anew each time it is asked for, as stock asks.
-    name = obj.__reduce__() if t is BuiltinFunctionType else obj.__qualname__
-    module = obj.__module__
-    # `is_by_name` says that C may be asked, which looks once more: for the package, and from where a module is left.
+    pickler = parts.pickler
+    entry = dict.get(pickler.dispatch, t)
+    if t is type and entry is _save_type:  # as `is_by_name` would ask, with three calls less
+        if not finds_names(pickler):
+            raise NotBrief
+        name = obj.__qualname__
+        module = obj.__module__
+        found = sys.modules.get(module) if type(module) is str else None
+        if type(found) is not ModuleType or type(name) is not str or found.__dict__.get(name) is not obj:
+            raise NotBrief
+    else:
+        if (entry is not None and type(entry) is not FunctionType) or not is_by_name(pickler, obj, t):
+            raise NotBrief
+        # A builtin function's name is made anew each time it is asked for, as stock asks.
+        name = obj.__reduce__() if t is BuiltinFunctionType else obj.__qualname__
+        module = obj.__module__
+    # They say that C may be asked, which looks once more: for the package, and from where a module is left.
     if (
         id(obj) in _NAMED_OTHERWISE
         or "." in name
@@ -399,6 +412,7 @@ def encode_name(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes])
     return encode_global(parts, obj, module, name, memo, i, pieces)
 
 
+_save_type: Final = stock_methods["save_type"]
 #: Classes that stock saves by a call, by id.
 _NAMED_OTHERWISE: Final = frozenset(map(id, (type(None), type(NotImplemented), type(...))))
 
@@ -407,6 +421,18 @@ def encode_global(parts: Parts, obj: Any, module: Any, name: Any, memo: Memo, i:
     """Encode what is found under a name in a module, as an `Encoder` does."""
     if type(module) is not str or type(name) is not str or extension_registry:
         raise NotBrief
+    key = id(module)
+    key_of_name = id(name)
+    if key not in memo and key_of_name not in memo and module is not name and len(module) + len(name) <= _SHORT_NAMES:
+        text = module.encode()  # as `encode_all` would
+        text_of_name = name.encode()
+        pieces += (
+            SHORT_BINUNICODE[len(text)], text, MEMOIZE, SHORT_BINUNICODE[len(text_of_name)], text_of_name, MEMOIZE, _GLOBAL
+        )  # fmt: skip
+        memo[key] = i, module
+        memo[key_of_name] = i + 1, name
+        memo[id(obj)] = i + 2, obj
+        return i + 3
     i = encode_all(parts.plan, (module, name), memo, i, pieces)
     pieces.append(_GLOBAL)
     memo[id(obj)] = i, obj

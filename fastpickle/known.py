@@ -34,6 +34,7 @@ __all__ = [
     "Refused",
     "find_hiding",
     "finds_builtins",
+    "finds_names",
     "has_reduce_entry",
     "is_by_name",
     "is_found",
@@ -177,7 +178,14 @@ def is_found(pickler: Any, obj: Any) -> bool:
         type(module) is ModuleType
         and type(obj.__qualname__) is str
         and module.__dict__.get(obj.__qualname__) is obj
-        and builtins.__import__ is usual_import
+        and finds_names(pickler)
+    )
+
+
+def finds_names(pickler: Any) -> bool:
+    """Tell whether what a pickler calls for what is saved by its name does what stock's save_global() does."""
+    return (
+        builtins.__import__ is usual_import
         and type(pickler).save_global in hooks.known_save_globals
         and "save_global" not in pickler.__dict__
     )

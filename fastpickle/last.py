@@ -26,9 +26,11 @@ class _Last:
         patience: how many more like that are not offered to C; then one is.
         kind: what gives C picklers for what C met many instances in (`cpickler`); None if it did not.
         like: the likeness of that: the ids of its type and of the type of its first item.
+        much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
+        patience_with_much: how many more of that are left to C; then one is not.
     """
 
-    __slots__ = ("gave_up_for", "kind", "like", "patience", "refused")
+    __slots__ = ("gave_up_for", "kind", "like", "much", "patience", "patience_with_much", "refused")
 
     def __init__(self) -> None:
         self.gave_up_for = 0
@@ -36,6 +38,8 @@ class _Last:
         self.like: tuple[int, ...] = ()
         self.refused: tuple[int, ...] = ()
         self.patience = 0
+        self.much = 0
+        self.patience_with_much = 0
 
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
@@ -62,12 +66,34 @@ class _Last:
             self.refused = ()
         return self.patience >= 0
 
+    def remember_much(self, t: type) -> None:
+        """Remember that there was much in an instance that was all of a dump."""
+        self.much = id(t)
+        self.patience_with_much = _PATIENCE
+
+    def may_be_little(self, t: type) -> bool:
+        """Tell whether there may be little in an instance that is dumped."""
+        if id(t) != self.much:
+            return True
+        self.patience_with_much -= 1
+        if self.patience_with_much < 0:
+            self.much = 0
+        return self.patience_with_much < 0
+
     def is_like(self, obj: Any, t: type) -> bool:
-        """Tell whether a small container has an instance of that class, so that C would give up again."""
-        key = self.gave_up_for
-        if t is dict:
-            return len(obj) <= _FEW and key in map(id, map(type, [*obj.values()]))
-        return (t is list or t is tuple) and len(obj) <= _FEW and key in map(id, map(type, obj))
+        """Tell whether a small container, or the first one in it, has an instance of that class.
+
+        C would give up again.
+        """
+        for _ in range(2):
+            if (t is not dict and t is not list and t is not tuple) or not 0 < len(obj) <= _FEW:
+                return False
+            items = [*obj.values()] if t is dict else obj
+            if self.gave_up_for in map(id, map(type, items)):
+                return True
+            obj = items[0]
+            t = type(obj)
+        return False
 
 
 def _likeness(obj: Any, t: type) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ Not for: deciding what a hook forbids (`hooks`).
 
 from __future__ import annotations
 
+import pickle
 from pickle import (
     BINFLOAT,
     BININT,
@@ -50,7 +51,7 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
-from .brief import is_brief
+from .few import undo_few
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
 from .lazymemo import LazyMemo
 from .loop import commit_frame, save_all
@@ -79,9 +80,13 @@ _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
 #: A container of fewer items is not asked whether it is worth a plan, or written at once: its items are.
 _FOR_PLAN = 4
+_FOR_PLAN_OF_FEW = 8
+#: There is a plan once so much is memoized, as few turn out to be many.
+_FEW_MEMOIZED = 64
 #: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts.
 _HEAVY = frozenset(map(id, (dict, ModuleType)))
 _may_graft = CPickler is not None
+_pickle: Any = pickle  # its dispatch_table is no public name
 
 
 class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to the stdlib, so typeshed does not know it
@@ -112,6 +117,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         if not hasattr(self, "_file_write"):
             raise PicklingError(f"Pickler.__init__() was not called by {self.__class__.__name__}.__init__()")
         t = type(obj)
+        is_few: bool | None = False
         if id(t) not in hooks.ATOM_IDS:
             may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
             if may_graft and id(t) in hooks.CONTAINER_IDS:
@@ -121,7 +127,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     write = None
                 if write is not None and write(self, obj):
                     return
-            if small.at_once(self, obj, t, may_graft) or (may_graft and graft.at_once(self, obj)):
+            is_few = small.at_once(self, obj, t, may_graft)
+            if is_few or (is_few is not None and may_graft and graft.at_once(self, obj)):
                 return
         try:
             if self.proto >= 2:
@@ -131,7 +138,18 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         except BaseException:
             self.__dict__.pop("_fastpickle_is_refused", None)  # save() would
             raise
-        self.save(obj)
+        if is_few is None:
+            few = FEW if type(self).save is hooks.own_save else ASIDE
+            object.__setattr__(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
+            try:
+                self.save(obj)
+            finally:
+                if self._fastpickle_plan is few:
+                    object.__delattr__(self, "_fastpickle_plan")
+                else:
+                    undo_few(self)
+        else:
+            self.save(obj)
         self.write(STOP)
         self.framer.end_framing()
 
@@ -167,14 +185,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 framer.commit_frame()
             if (
                 plan is not PLAIN
-                and plan is not FEW
                 and (
-                    (plan is not ASIDE and plan is not COLD)
+                    (plan is not FEW and plan is not ASIDE and plan is not COLD)
                     or (
                         (t is tuple or t is dict or t is list)
                         and (
-                            len(obj) >= (_FOR_PLAN if plan is ASIDE else 1)
-                            or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
+                            len(obj) >= (_FOR_PLAN if plan is ASIDE else _FOR_PLAN_OF_FEW if plan is FEW else 1)
+                            or (t is tuple and obj and id(type(obj[0])) in _HEAVY and plan is not FEW)
                         )
                     )
                 )
@@ -271,7 +288,16 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         entry(self, obj)
                         return
             if x is NotImplemented:
-                reduce, x = reduce_value(self, obj, t)
+                table = getattr(self, "dispatch_table", _pickle.dispatch_table) if type(t) is type else None
+                if (
+                    type(table) is dict
+                    and t not in table
+                    and not issubclass(t, type)
+                    and (reduce := getattr(obj, "__reduce_ex__", NO_VALUE)) is not NO_VALUE
+                ):  # what comes next, with two calls less
+                    x = reduce(self.proto)
+                else:
+                    reduce, x = reduce_value(self, obj, t)
                 if x is AS_CLASS:
                     self.save_global(obj)
                     return
@@ -280,8 +306,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if plan is FEW:  # a plan takes 6 us to begin, more than it takes to save a few atoms without
-                plan = PLAIN if is_brief(x) else hooks.plan(self)
+            if plan is FEW and len(self.memo) > _FEW_MEMOIZED:
+                plan = hooks.plan(self)  # it takes 6 us to begin, more than it takes to save a few objects without
                 if plan:
                     begin_reduced(self, plan, obj)
                     try:

@@ -38,9 +38,11 @@ __all__ = [
     "AS_CLASS",
     "LIST_ITERATORS",
     "PAIR_ITERATORS",
+    "WRITTEN_IN_C",
     "is_nobodys",
     "is_stocks",
     "reduce_value",
+    "reduced",
     "save_object",
     "usual_form",
 ]
@@ -160,8 +162,26 @@ def save_object(
         if not is_own:
             note(exc, obj, "object")
         raise
+    return reduced(pickler, plan, obj, rv, form, "" if is_own else "object")
+
+
+def reduced(
+    pickler: Any,
+    plan: Plan,
+    obj: Any,
+    rv: tuple[Any, ...],
+    form: tuple[tuple[Any, ...], bytes, tuple[str, ...]],
+    outer: str = "object",
+) -> Reduced:
+    """Return what is to be saved for an object, by what its reduce gave and `usual_form` of that.
+
+    Args:
+        pickler, plan, obj: the pickler, its plan in force, and the object.
+        rv: what the reduce gave.
+        form: its form.
+        outer: what 3.14 calls the object in its notes.
+    """
     parts, opcode, labels = form
-    outer = "" if is_own else "object"
     if len(rv) == 2:
         return (parts, opcode, labels, outer, None, (), b"")
     _, _, obj_state, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
@@ -260,12 +280,12 @@ def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
         has_default: what `_has_default_reduce` said before.
     """
     if type(reduce) is BuiltinMethodType:
-        return reduce.__self__ is obj and (has_default or not t.__flags__ & HEAP_TYPE or t in _WRITTEN_IN_C)
+        return reduce.__self__ is obj and (has_default or not t.__flags__ & HEAP_TYPE or t in WRITTEN_IN_C)
     return reduce is _reduce_complex
 
 
 #: Types whose reduce is C, although they are heap types in some Pythons.
-_WRITTEN_IN_C: frozenset[type] = frozenset((deque, defaultdict, Decimal, date, time, datetime, timedelta, timezone))
+WRITTEN_IN_C: frozenset[type] = frozenset((deque, defaultdict, Decimal, date, time, datetime, timedelta, timezone))
 _reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
 
 

@@ -23,13 +23,16 @@ from types import FunctionType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import Framer, is_usual_file
+from ._stdlib import TELLS_WHOSE, Framer, is_usual_file
 from .doubts import Dump
-from .hooks import ATOM_IDS, STOCK_RULE
-from .instances import are_somebodys
+from .few import save_few
+from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
+from .instances import has_only_a_dict, held_by, is_for_stock, is_leaf
+from .known import METACLASS_IDS
 from .last import last
 from .levels import Level
 from .loop import save_all
+from .older import overrides_batches
 from .opcodes import (
     BINGET,
     BININT1,
@@ -59,45 +62,73 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["at_once"]
+__all__ = ["MOST_ITEMS", "at_once"]
 
 #: A container of more items, keys and values, is left to the loop, which has a column of them encoded at once.
-_MOST_ITEMS: Final = 24
+MOST_ITEMS: Final = 24
 #: When there are so many pieces, of which a text has three, no container is opened any more.
 _MOST_PIECES: Final = 96
 #: Where C may be asked it writes more items than so many sooner, keys and values, and what has so many pieces.
 _FEW: Final = 24
 _FEW_PIECES: Final = 60
+#: For so many items stands an instance, a class or a function.
+_PER_INSTANCE: Final = 5
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
 _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
 
 
-def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
+def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
     """Write a whole dump, if it begins as small plain data that nobody listens to.
 
     Args:
         pickler: one that has written nothing of this dump.
-        obj: what is dumped.
+        obj: what is dumped, no atom.
         t: its type.
         may_graft: whether the C pickler may be asked: then it is left what it writes sooner.
 
     Returns:
-        Whether it is written; if not, nothing is, and nothing has changed.
+        Whether it is written; None if it should be saved hook by hook, with `FEW` in force, or `ASIDE` for a library's.  If not,
+        nothing is, and nothing has changed.
 
     Raises:
         What `save` raises, if the loop has to save the rest, and what the file does.
     """
-    if (t is not dict and t is not list and t is not tuple) or not 0 < len(obj) <= _MOST_ITEMS:
+    is_container = t is dict or t is list or t is tuple
+    if is_container and not 0 < len(obj) <= MOST_ITEMS:
         return False
     try:
+        # No look at the pickler's `__dict__` before it is known what is to be gained: it makes its attributes slower.
         save = type(pickler).save
-        if save is not hooks.own_save and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
-            return False  # to look at the pickler makes its attributes slower
-        if may_graft and save is hooks.own_save and last.gave_up_for and last.is_like(obj, t):
-            may_graft = False  # C would give up, as it did before
-        if may_graft and not _are_few(obj, t):
+        is_own = save is hooks.own_save
+        if not is_own and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
             return False
+        if is_container:
+            content = _content(obj, t)
+            if content >= _MUCH:
+                if may_graft and not (is_own and last.gave_up_for and last.is_like(obj, t)):
+                    return False
+                may_graft = False
+        elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS:
+            return False
+        elif is_leaf(t) or is_for_stock(t):
+            content = _SOMEBODYS
+        elif has_only_a_dict(t):
+            if may_graft and is_own and not (last.may_be_little(t) and _content(obj.__dict__, dict) < _MUCH):
+                return False
+            content = 0
+        else:
+            held = held_by(obj, t)
+            if held is None or _content(held, tuple) >= _MUCH:
+                return False
+            content = _SOMEBODYS
+        if (
+            content == _SOMEBODYS
+            and save not in hooks.hash_rules
+            and not (TELLS_WHOSE and overrides_batches(type(pickler)))
+            and pickler._fastpickle_plan is None  # not inside of a dump
+        ):
+            return None
     except Exception:  # it is a descriptor that raises, or has no hash
         return False
     plan = hooks.plan(pickler)
@@ -112,34 +143,55 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
         memo
         or framer.current_frame is not None
         or "_fastpickle_plan" in state  # inside of a dump
-        or ("_fastpickle_is_refused" in state and may_graft)  # by C
         or (rule.lengths is not None and not rule.lengths(pickler))
     ):
         return False
     file = file_write.__self__
     if not (isinstance(file, BytesIO) or is_usual_file(file)):  # another one sees what is written at a time
         return False
+    if may_graft and "_fastpickle_is_refused" in state:  # by C
+        may_graft = False
     pieces: list[bytes] = []
     opened: list[Level] = []
+    is_for_few = False
     try:
-        is_all = _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0
-        if is_all:
+        if not is_container:
+            is_all = False
+            is_for_few = True
+        elif _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0:
+            is_all = True
             pieces.append(STOP)
-        elif are_somebodys(obj, t):  # they are not for a plan (`Pickler.save`)
-            memo.clear()
-            return False
-        data = b"".join(pieces)
-        n = len(data)
-        is_ours = n < Framer._FRAME_SIZE_TARGET and (
-            (rule is STOCK_RULE or not _may_have_names(rule, pickler, data, memo))
-            if is_all
-            else (n > 0 and rule is STOCK_RULE and not may_graft)
-        )
+        else:
+            is_all = False
+            t = _next_type(opened[0][2]) if opened else dict
+            is_for_few = id(t) not in ATOM_IDS and t is not dict and t is not list and t is not tuple
+        if is_for_few and pieces and rule is not STOCK_RULE:
+            is_for_few = not _may_have_names(rule, pickler, b"".join(pieces), memo)
     except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
-        is_ours = is_all = False
+        memo.clear()
+        return False
     except BaseException:  # an interrupt: nothing is written
         memo.clear()
         raise
+    if is_for_few:
+        opened.append((None, None, iter(() if is_container else (obj,))))
+        is_saved = save_few(pickler, plan, rule, obj, pieces, opened, may_graft)
+        if not is_saved:
+            memo.clear()
+            if is_saved is not None and not is_container:
+                last.remember_much(t)
+            return is_saved
+        state.pop("_fastpickle_is_refused", None)
+        if not pieces:
+            return True
+        is_all = True
+    data = b"".join(pieces)
+    n = len(data)
+    is_ours = n < Framer._FRAME_SIZE_TARGET and (
+        (rule is STOCK_RULE or is_for_few or not _may_have_names(rule, pickler, data, memo))
+        if is_all
+        else (n > 0 and rule is STOCK_RULE and not may_graft)
+    )
     if last.gave_up_for and is_ours:
         state.pop("_fastpickle_is_refused", None)
     if is_ours and is_all and isinstance(file, BytesIO):
@@ -184,26 +236,54 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool:
     return False
 
 
-def _are_few(obj: Any, t: type) -> bool:
-    """Tell whether a list, dict or tuple is a few atoms, with containers of atoms among them, but for what keys are."""
-    rows = 1 if t is dict else len(obj)  # if one item of a list is a container, the others will be, too
-    n = 2 * len(obj) if t is dict else rows
-    if n > _FEW:
-        return False
-    for x in obj.values() if t is dict else obj:
+#: What `_content` says of what is more than is to be written here; and of an instance in which there is little, or at
+#: which C gives up, among what is no more than that.
+_MUCH: Final = 1000
+_SOMEBODYS: Final = 100
+
+
+def _content(obj: Any, t: type) -> int:
+    """Count what is in a list, dict or tuple, and in the containers in it: an atom once, an instance five times."""
+    n = rows = len(obj)  # if one item of a list is a container, the others will be, too
+    if t is dict:
+        n *= 2
+        rows = 1
+        obj = obj.values()
+    found = None
+    for x in obj:
         t = type(x)
         if t is int or t is str:  # the others are found too, but later
             pass
         elif t is dict or t is list or t is tuple:
             if x:
                 k = 2 * len(x) if t is dict else len(x)
-                if n + rows * k > _FEW or not ATOM_IDS.issuperset(map(id, map(type, x.values() if t is dict else x))):
-                    return False
+                if n + rows * k > _FEW:
+                    return _MUCH
+                for y in x.values() if t is dict else x:
+                    t = type(y)
+                    if id(t) not in ATOM_IDS:
+                        if id(t) not in CONTAINER_IDS:
+                            k += _PER_INSTANCE
+                            found = t
+                        elif y:
+                            return _MUCH
                 n += k
                 rows = max(rows - 1, 1)
         elif id(t) not in ATOM_IDS:
-            return False
-    return True
+            n += _PER_INSTANCE
+            if t is not found and id(t) not in PLAIN_IDS:
+                found = t
+                if id(type(t)) not in METACLASS_IDS or (not is_leaf(t) and is_for_stock(t)):
+                    return _SOMEBODYS
+    if n > _FEW:
+        return _MUCH
+    return _SOMEBODYS if found is not None and (is_leaf(found) or is_for_stock(found)) else n
+
+
+def _next_type(items: Any) -> type:
+    """Return the type of what is next."""
+    _, (batch,), i = items.__reduce__()
+    return type(batch[i])
 
 
 def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, tuple[int, Any]]) -> bool:
@@ -266,7 +346,7 @@ def _encode(
     if t is dict:
         batch = [*chain.from_iterable(owner.items())]  # a snapshot, as stock takes one of each batch
         n = len(batch)
-        if n >= 2 * SHORTEST_RUN and (n > 2 * _MOST_ITEMS or id(type(batch[1])) not in ATOM_IDS):
+        if n >= 2 * SHORTEST_RUN and (n > 2 * MOST_ITEMS or id(type(batch[1])) not in ATOM_IDS):
             return -1
         memo[id(owner)] = i, owner
         i += 1
@@ -279,7 +359,7 @@ def _encode(
     else:
         batch = owner[:] if t is list else owner
         n = len(batch)
-        if n >= SHORTEST_RUN and (n > _MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
+        if n >= SHORTEST_RUN and (n > MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
             return -1
         if t is tuple:
             if n > 3:

@@ -93,7 +93,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 plan = ASIDE
             elif not plan:
                 plan = PLAIN  # at protocol 0 there is nothing but grafts, and those are for the root
-    elif outer is not ASIDE and outer is not COLD:
+    elif outer is not ASIDE and outer is not COLD and outer is not FEW:
         return settled(pickler), (outer, _UNTOUCHED, ())  # who called may change something then, too
     elif _is_worth_a_plan(pickler, outer, obj, t):
         plan = hooks.plan(pickler) or PLAIN

@@ -35,6 +35,7 @@ from ..last import last
 from ..pickler import Pickler as _Base
 from ..quick import Quick
 from ..rules import GraftRule
+from ..small import MOST_ITEMS
 
 try:
     import dill
@@ -258,7 +259,7 @@ def _is_for_c(obj: Any, t: type) -> bool:
     return (
         id(t) in hooks.CONTAINER_IDS
         and not (last.gave_up_for and last.is_like(obj, t))
-        and not (last.refused and not may_be_plain(obj, t) and last.was_refused(obj, t))
+        and (may_be_plain(obj, t) or (len(obj) > MOST_ITEMS and not (last.refused and last.was_refused(obj, t))))
     )
 
 
