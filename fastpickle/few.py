@@ -24,6 +24,7 @@ from .brief import asks_anybody
 from .columns import forget
 from .doubts import Dump
 from .encoders import Memo, NotBrief, Parts, encode_all, encode_name
+from .graft import FEWEST
 from .hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
 from .instances import ASKED_FOR, HEAP_TYPE, REDUCES, has_only_a_dict
 from .known import METACLASS_IDS, has_reduce_entry
@@ -59,22 +60,22 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["save_few", "undo_few"]
+__all__ = ["BY_NAME", "save_few", "undo_few"]
 
 #: A container of more items is left to the loop, or to C.
-_MOST_ITEMS: Final = 24
+_MOST_ITEMS: Final = FEWEST - 1
 #: Up to so many pieces a container or an instance is begun; where C may be asked, up to so many: it takes no longer
 #: for all of that.  A text is three pieces.
-_MOST_PIECES: Final = 240
+_MOST_PIECES: Final = 1000
 _FEW_PIECES: Final = 110
-#: So many bytes may be in texts and bytes that are longer than 255, in a name, and in the texts of a set; and so many
-#: bits may an int have: the frame has room for all then.
-_ROOM: Final = 16 << 10
+#: So many bytes may be in texts and bytes, in a name, and in the texts of a set, and so many bits may an int have: the
+#: frame has room for all then.
+_ROOM: Final = 24 << 10
 _LONGEST_NAME: Final = 512
 _LONGEST_IN_SET: Final = 63
 _MOST_BITS: Final = 256
 #: A class or function of these types is saved by its name, if it is found there.
-_BY_NAME: Final = METACLASS_IDS | {id(FunctionType), id(BuiltinFunctionType)}
+BY_NAME: Final = METACLASS_IDS | {id(FunctionType), id(BuiltinFunctionType)}
 _MEMOIZED_SET: Final = EMPTY_SET + MEMOIZE
 _MEMOIZED_FROZENSET: Final = FROZENSET + MEMOIZE
 _NEW: Final = EMPTY_TUPLE + NEWOBJ + MEMOIZE
@@ -115,7 +116,7 @@ def save_few(
     opened.reverse()
     levels = opened
     try:
-        found = _encode(pickler, plan, rule, lengths, memo, pieces, levels, _FEW_PIECES if may_graft else _MOST_PIECES)
+        found = _encode(pickler, plan, rule, lengths, memo, pieces, levels, _FEW_PIECES if may_graft and rule is STOCK_RULE else _MOST_PIECES)
     except ZeroDivisionError:  # another thread has changed something; the stack is full
         return False
     except BaseException:  # an interrupt
@@ -200,13 +201,10 @@ def _encode(
                 except UnicodeEncodeError:
                     encoded = x.encode("utf-8", "surrogatepass")
                 n = len(encoded)
-                if n <= 255:
-                    pieces.append(SHORT_BINUNICODE[n])
-                elif n <= room:
-                    room -= n
-                    pieces.append(pack_binunicode(BINUNICODE, n))
-                else:
+                room -= n
+                if room < 0:
                     return _put_back(levels, owner, ending, items, _MUCH)
+                pieces.append(SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n))
                 pieces.append(encoded)
                 pieces.append(MEMOIZE)
                 memo[key] = len(memo), x
@@ -229,13 +227,10 @@ def _encode(
                 pieces.append(NEWTRUE if x else NEWFALSE)
             elif t is bytes:
                 n = len(x)
-                if n <= 255:
-                    pieces.append(SHORT_BINBYTES[n])
-                elif n <= room:
-                    room -= n
-                    pieces.append(pack_binbytes(BINBYTES, n))
-                else:
+                room -= n
+                if room < 0:
                     return _put_back(levels, owner, ending, items, _MUCH)
+                pieces.append(SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n))
                 pieces.append(x)
                 pieces.append(MEMOIZE)
                 memo[key] = len(memo), x
@@ -281,7 +276,7 @@ def _encode(
                 ending = None
                 items = iter(x)
                 break
-            elif id(t) in _BY_NAME:
+            elif id(t) in BY_NAME:
                 if not _encode_name(parts, x, memo, pieces):
                     return _put_back(levels, owner, ending, items)
             elif t is set or t is frozenset:

@@ -24,10 +24,10 @@ import uuid
 from abc import ABCMeta
 from collections.abc import Callable
 from decimal import Decimal
-from types import MemberDescriptorType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any
 
-from .hooks import ATOM_IDS
+from .hooks import ATOM_IDS, PLAIN_IDS
 
 __all__ = [
     "ASKED_FOR",
@@ -38,6 +38,7 @@ __all__ = [
     "NOBODYS",
     "REDUCES",
     "STDLIBS",
+    "are_for_stock",
     "are_somebodys",
     "has_only_a_dict",
     "held_by",
@@ -228,8 +229,24 @@ def is_for_stock(t: type) -> bool:
     If a few of them are all that is dumped, there is nothing to be gained.
     """
     if not t.__flags__ & HEAP_TYPE:
-        return t not in STDLIBS
+        return t not in STDLIBS and id(t) not in _FOR_C
     return is_somebodys(t)
+
+
+#: Those that C saves without a reduce.
+_FOR_C = PLAIN_IDS | frozenset(map(id, (type, FunctionType, BuiltinFunctionType)))
+
+
+def are_for_stock(obj: Any, t: type) -> bool:
+    """Tell whether C gives up at one of the items of an exact container."""
+    found = None
+    for x in [*obj.values()] if t is dict else obj:
+        t = type(x)
+        if t is not found and id(t) not in PLAIN_IDS:
+            found = t
+            if not is_leaf(t) and is_for_stock(t):
+                return True
+    return False
 
 
 def is_leaf(t: type) -> bool:

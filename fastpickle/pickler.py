@@ -53,6 +53,7 @@ from ._stdlib import (
 )
 from .few import undo_few
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
+from .instances import is_somebodys
 from .lazymemo import LazyMemo
 from .loop import commit_frame, save_all
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
@@ -65,7 +66,7 @@ from .opcodes import (
     pack_binint2,
     pack_binunicode,
 )
-from .reduce import AS_CLASS, reduce_value, save_object
+from .reduce import AS_CLASS, save_object, value_by
 from .way import begin, begin_reduced, undo, way_of
 
 __all__ = ["Pickler"]
@@ -288,16 +289,17 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         entry(self, obj)
                         return
             if x is NotImplemented:
-                table = getattr(self, "dispatch_table", _pickle.dispatch_table) if type(t) is type else None
+                table = getattr(self, "dispatch_table", _pickle.dispatch_table)
                 if (
-                    type(table) is dict
+                    type(t) is type
+                    and type(table) is dict
                     and t not in table
                     and not issubclass(t, type)
                     and (reduce := getattr(obj, "__reduce_ex__", NO_VALUE)) is not NO_VALUE
                 ):  # what comes next, with two calls less
                     x = reduce(self.proto)
                 else:
-                    reduce, x = reduce_value(self, obj, t)
+                    reduce, x = value_by(table, self, obj, t)
                 if x is AS_CLASS:
                     self.save_global(obj)
                     return
@@ -306,7 +308,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if plan is FEW and len(self.memo) > _FEW_MEMOIZED:
+            if plan is FEW and len(self.memo) > _FEW_MEMOIZED and not is_somebodys(t):
                 plan = hooks.plan(self)  # it takes 6 us to begin, more than it takes to save a few objects without
                 if plan:
                     begin_reduced(self, plan, obj)

@@ -21,7 +21,7 @@ from .cpickler import LARGE_TABLE, BeginAgain, take_own
 from .differences import made_ours
 from .graft import may_write
 from .hooks import STOCK_RULE, entries_of
-from .instances import is_somebodys
+from .instances import is_for_stock
 from .last import last
 from .splicing import FEW_BYTES, write_whole
 
@@ -73,7 +73,7 @@ class Quick:
         if self._is_for_c is not None:
             pickled = self._by_c(obj, protocol) if self._is_for_c(obj, t) else None
         else:
-            pickled = self._by_c(obj, protocol) if t is dict or t is list or not is_somebodys(t) else None
+            pickled = self._by_c(obj, protocol) if t is dict or t is list or not is_for_stock(t) else None
         if pickled:
             return pickled
         file = io.BytesIO()
@@ -126,7 +126,7 @@ class Quick:
     def _remember(self, pickler: Any, obj: Any, t: type) -> None:
         """Remember that C gave up."""
         if self._is_for_c is None or graft.may_be_plain(obj, t):
-            vars(pickler)["_fastpickle_is_refused"] = True
+            object.__setattr__(pickler, "_fastpickle_is_refused", True)  # by its `__dict__`, its attributes get slower
         else:  # C is not asked again about this one (`Pickler.save`), nor about the like of it
             last.remember_refused(obj, t)
 

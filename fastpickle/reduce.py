@@ -45,6 +45,7 @@ __all__ = [
     "reduced",
     "save_object",
     "usual_form",
+    "value_by",
 ]
 
 _pickle: Any = pickle  # its dispatch_table is no public name
@@ -248,7 +249,12 @@ def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
     Raises:
         PicklingError: the object has neither `__reduce_ex__` nor `__reduce__`.
     """
-    reduce = entry_of(getattr(pickler, "dispatch_table", _pickle.dispatch_table), t)
+    return value_by(getattr(pickler, "dispatch_table", _pickle.dispatch_table), pickler, obj, t)
+
+
+def value_by(table: Any, pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
+    """Do the same with the `dispatch_table`."""
+    reduce = entry_of(table, t)
     if reduce is not NO_VALUE:
         return reduce, reduce(obj)
     if issubclass(t, type):

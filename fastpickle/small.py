@@ -23,9 +23,10 @@ from types import FunctionType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import TELLS_WHOSE, Framer, is_usual_file
+from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from .doubts import Dump
-from .few import save_few
+from .few import BY_NAME, save_few
+from .graft import FEWEST, may_be_plain
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from .instances import has_only_a_dict, held_by, is_for_stock, is_leaf
 from .known import METACLASS_IDS
@@ -62,17 +63,20 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["MOST_ITEMS", "at_once"]
+__all__ = ["at_once"]
 
 #: A container of more items, keys and values, is left to the loop, which has a column of them encoded at once.
-MOST_ITEMS: Final = 24
+_MOST_ITEMS: Final = 24
 #: When there are so many pieces, of which a text has three, no container is opened any more.
 _MOST_PIECES: Final = 96
 #: Where C may be asked it writes more items than so many sooner, keys and values, and what has so many pieces.
 _FEW: Final = 24
 _FEW_PIECES: Final = 60
-#: For so many items stands an instance, a class or a function.
+#: Where C is not asked about a few instances, or not at all, it is more.
+_MANY: Final = 240
+#: For so many items stands an instance, a class or a function; one or two that are next to nothing are for stock.
 _PER_INSTANCE: Final = 5
+_FEW_LEAVES: Final = 20
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
 _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
@@ -88,14 +92,14 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         may_graft: whether the C pickler may be asked: then it is left what it writes sooner.
 
     Returns:
-        Whether it is written; None if it should be saved hook by hook, with `FEW` in force, or `ASIDE` for a library's.  If not,
-        nothing is, and nothing has changed.
+        Whether it is written; None if it should be saved hook by hook, with `FEW` in force, or `ASIDE` for a library's.
+        If not, nothing is, and nothing has changed.
 
     Raises:
         What `save` raises, if the loop has to save the rest, and what the file does.
     """
     is_container = t is dict or t is list or t is tuple
-    if is_container and not 0 < len(obj) <= MOST_ITEMS:
+    if is_container and not 0 < len(obj) < FEWEST:
         return False
     try:
         # No look at the pickler's `__dict__` before it is known what is to be gained: it makes its attributes slower.
@@ -104,22 +108,25 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         if not is_own and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
             return False
         if is_container:
-            content = _content(obj, t)
+            table = type(pickler).dispatch  # a library that edits stock's has C asked less
+            is_own = is_own and type(table) is dict and table.get(dict) is _save_dict
+            is_for_c = may_graft and (is_own or may_be_plain(obj, t))
+            content = _content(obj, t, _FEW if is_for_c else _MANY)
             if content >= _MUCH:
                 if may_graft and not (is_own and last.gave_up_for and last.is_like(obj, t)):
                     return False
                 may_graft = False
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS:
             return False
-        elif is_leaf(t) or is_for_stock(t):
+        elif is_leaf(t) or is_for_stock(t) or (is_own and id(t) in BY_NAME):
             content = _SOMEBODYS
         elif has_only_a_dict(t):
-            if may_graft and is_own and not (last.may_be_little(t) and _content(obj.__dict__, dict) < _MUCH):
+            if may_graft and is_own and not (last.may_be_little(t) and _content(obj.__dict__, dict, _FEW) < _MUCH):
                 return False
-            content = 0
+            content = _INSTANCES
         else:
-            held = held_by(obj, t)
-            if held is None or _content(held, tuple) >= _MUCH:
+            held = held_by(obj, t)  # if it is little, nothing is to be gained
+            if held is None or _content(held, tuple, _FEW) >= _MUCH:
                 return False
             content = _SOMEBODYS
         if (
@@ -129,7 +136,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
             and pickler._fastpickle_plan is None  # not inside of a dump
         ):
             return None
-    except Exception:  # it is a descriptor that raises, or has no hash
+    except Exception:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
         return False
     plan = hooks.plan(pickler)
     rule = plan.small_rule
@@ -155,7 +162,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
     opened: list[Level] = []
     is_for_few = False
     try:
-        if not is_container:
+        if content == _INSTANCES:
             is_all = False
             is_for_few = True
         elif _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0:
@@ -163,7 +170,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
             pieces.append(STOP)
         else:
             is_all = False
-            t = _next_type(opened[0][2]) if opened else dict
+            t = _next_type(opened[0][2] if opened else iter([*obj.values()] if t is dict else obj))
             is_for_few = id(t) not in ATOM_IDS and t is not dict and t is not list and t is not tuple
         if is_for_few and pieces and rule is not STOCK_RULE:
             is_for_few = not _may_have_names(rule, pickler, b"".join(pieces), memo)
@@ -174,7 +181,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         memo.clear()
         raise
     if is_for_few:
-        opened.append((None, None, iter(() if is_container else (obj,))))
+        opened.append((None, None, iter(() if opened else (obj,))))
         is_saved = save_few(pickler, plan, rule, obj, pieces, opened, may_graft)
         if not is_saved:
             memo.clear()
@@ -236,14 +243,18 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
     return False
 
 
-#: What `_content` says of what is more than is to be written here; and of an instance in which there is little, or at
-#: which C gives up, among what is no more than that.
+#: What `_content` says of what is more than is to be written here; of an instance among what is no more than that; and
+#: of one in which there is little, or at which C gives up.
 _MUCH: Final = 1000
-_SOMEBODYS: Final = 100
+_INSTANCES: Final = 500
+_SOMEBODYS: Final = 501
 
 
-def _content(obj: Any, t: type) -> int:
-    """Count what is in a list, dict or tuple, and in the containers in it: an atom once, an instance five times."""
+def _content(obj: Any, t: type, most: int) -> int:
+    """Count what is in a list, dict or tuple, and in the containers in it: an atom once, an instance five times.
+
+    More than `most` is much.
+    """
     n = rows = len(obj)  # if one item of a list is a container, the others will be, too
     if t is dict:
         n *= 2
@@ -257,7 +268,7 @@ def _content(obj: Any, t: type) -> int:
         elif t is dict or t is list or t is tuple:
             if x:
                 k = 2 * len(x) if t is dict else len(x)
-                if n + rows * k > _FEW:
+                if n + rows * k > most:
                     return _MUCH
                 for y in x.values() if t is dict else x:
                     t = type(y)
@@ -275,9 +286,11 @@ def _content(obj: Any, t: type) -> int:
                 found = t
                 if id(type(t)) not in METACLASS_IDS or (not is_leaf(t) and is_for_stock(t)):
                     return _SOMEBODYS
-    if n > _FEW:
+    if n > most:
         return _MUCH
-    return _SOMEBODYS if found is not None and (is_leaf(found) or is_for_stock(found)) else n
+    if found is None:
+        return n
+    return _SOMEBODYS if n <= _FEW_LEAVES and (is_leaf(found) or is_for_stock(found)) else _INSTANCES
 
 
 def _next_type(items: Any) -> type:
@@ -299,6 +312,7 @@ def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, 
     return 2 * min(lengths) <= len(data) and any(type(x) is dict and len(x) in lengths for i, x in memo.values())
 
 
+_save_dict: Final = stock_methods["save_dict"]
 _start_framing: Final = Framer.start_framing
 _end_framing: Final = Framer.end_framing
 _commit_frame: Final = Framer.commit_frame
@@ -346,7 +360,7 @@ def _encode(
     if t is dict:
         batch = [*chain.from_iterable(owner.items())]  # a snapshot, as stock takes one of each batch
         n = len(batch)
-        if n >= 2 * SHORTEST_RUN and (n > 2 * MOST_ITEMS or id(type(batch[1])) not in ATOM_IDS):
+        if n >= 2 * SHORTEST_RUN and (n > 2 * _MOST_ITEMS or id(type(batch[1])) not in ATOM_IDS):
             return -1
         memo[id(owner)] = i, owner
         i += 1
@@ -359,7 +373,7 @@ def _encode(
     else:
         batch = owner[:] if t is list else owner
         n = len(batch)
-        if n >= SHORTEST_RUN and (n > MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
+        if n >= SHORTEST_RUN and (n > _MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
             return -1
         if t is tuple:
             if n > 3:

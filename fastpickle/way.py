@@ -101,7 +101,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         is_written = (
             t is tuple
             and outer is ASIDE
-            and brief_ids.issuperset(map(id, map(type, obj)))
+            and _may_be_brief(obj)
             and save_tuple(pickler, hooks.plan(pickler), obj)
         )
         return None if is_written else PLAIN, None
@@ -192,6 +192,16 @@ _UNTOUCHED: Final = object()
 
 def _nothing() -> None:
     """Save what is written."""
+
+
+def _may_be_brief(obj: tuple[Any, ...]) -> bool:
+    """Tell whether a tuple, and the tuples in it, have only what may be encoded at once."""
+    if not brief_ids.issuperset(map(id, map(type, obj))):
+        return False
+    for x in obj:  # noqa: SIM110  # any() of a generator takes three times as long
+        if type(x) is tuple and not brief_ids.issuperset(map(id, map(type, x))):
+            return False
+    return True
 
 
 def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:

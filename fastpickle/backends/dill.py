@@ -31,11 +31,11 @@ from .. import hashing, hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
 from ..doubts import doubt, holds, outside
 from ..graft import may_be_plain
+from ..instances import are_for_stock
 from ..last import last
 from ..pickler import Pickler as _Base
 from ..quick import Quick
 from ..rules import GraftRule
-from ..small import MOST_ITEMS
 
 try:
     import dill
@@ -259,7 +259,10 @@ def _is_for_c(obj: Any, t: type) -> bool:
     return (
         id(t) in hooks.CONTAINER_IDS
         and not (last.gave_up_for and last.is_like(obj, t))
-        and (may_be_plain(obj, t) or (len(obj) > MOST_ITEMS and not (last.refused and last.was_refused(obj, t))))
+        and (
+            may_be_plain(obj, t)
+            or not (are_for_stock(obj, t) or (last.refused and last.was_refused(obj, t)))
+        )
     )
 
 
