@@ -117,7 +117,7 @@ def save_few(
     levels = opened
     try:
         found = _encode(pickler, plan, rule, lengths, memo, pieces, levels, _FEW_PIECES if may_graft and rule is STOCK_RULE else _MOST_PIECES)
-    except ZeroDivisionError:  # another thread has changed something; the stack is full
+    except Exception:  # another thread has changed something; the stack is full
         return False
     except BaseException:  # an interrupt
         memo.clear()

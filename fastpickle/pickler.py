@@ -66,7 +66,7 @@ from .opcodes import (
     pack_binint2,
     pack_binunicode,
 )
-from .reduce import AS_CLASS, save_object, value_by
+from .reduce import AS_CLASS, old_value, save_object, value_by
 from .way import begin, begin_reduced, undo, way_of
 
 __all__ = ["Pickler"]
@@ -79,6 +79,7 @@ _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
+_CONTAINER_IDS = hooks.CONTAINER_IDS
 #: A container of fewer items is not asked whether it is worth a plan, or written at once: its items are.
 _FOR_PLAN = 4
 _FOR_PLAN_OF_FEW = 8
@@ -189,10 +190,15 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 and (
                     (plan is not FEW and plan is not ASIDE and plan is not COLD)
                     or (
-                        (t is tuple or t is dict or t is list)
+                        id(t) in _CONTAINER_IDS
                         and (
-                            len(obj) >= (_FOR_PLAN if plan is ASIDE else _FOR_PLAN_OF_FEW if plan is FEW else 1)
-                            or (t is tuple and obj and id(type(obj[0])) in _HEAVY and plan is not FEW)
+                            len(obj) >= _FOR_PLAN_OF_FEW
+                            if plan is FEW
+                            else (t is tuple or t is dict or t is list)
+                            and (
+                                len(obj) >= (_FOR_PLAN if plan is ASIDE else 1)
+                                or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
+                            )
                         )
                     )
                 )
@@ -290,14 +296,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         return
             if x is NotImplemented:
                 table = getattr(self, "dispatch_table", _pickle.dispatch_table)
-                if (
-                    type(t) is type
-                    and type(table) is dict
-                    and t not in table
-                    and not issubclass(t, type)
-                    and (reduce := getattr(obj, "__reduce_ex__", NO_VALUE)) is not NO_VALUE
-                ):  # what comes next, with two calls less
-                    x = reduce(self.proto)
+                if type(t) is type and type(table) is dict and t not in table and not issubclass(t, type):
+                    reduce = getattr(obj, "__reduce_ex__", NO_VALUE)  # what comes next, with two calls less
+                    if reduce is not NO_VALUE:
+                        x = reduce(self.proto)
+                    else:
+                        reduce, x = old_value(obj)
                 else:
                     reduce, x = value_by(table, self, obj, t)
                 if x is AS_CLASS:

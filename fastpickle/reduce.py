@@ -41,6 +41,7 @@ __all__ = [
     "WRITTEN_IN_C",
     "is_nobodys",
     "is_stocks",
+    "old_value",
     "reduce_value",
     "reduced",
     "save_object",
@@ -262,6 +263,11 @@ def value_by(table: Any, pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
     reduce = getattr(obj, "__reduce_ex__", NO_VALUE)
     if reduce is not NO_VALUE:
         return reduce, reduce(pickler.proto)
+    return old_value(obj)
+
+
+def old_value(obj: Any) -> tuple[Any, Any]:
+    """Do the same for an object that has no `__reduce_ex__`."""
     reduce = getattr(obj, "__reduce__", NO_VALUE)
     if reduce is not NO_VALUE:
         return reduce, reduce()

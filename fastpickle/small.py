@@ -170,8 +170,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
             pieces.append(STOP)
         else:
             is_all = False
-            t = _next_type(opened[0][2] if opened else iter([*obj.values()] if t is dict else obj))
-            is_for_few = id(t) not in ATOM_IDS and t is not dict and t is not list and t is not tuple
+            is_for_few = _is_next_no_plain_data(opened[0][2] if opened else iter([*obj.values()] if t is dict else obj))
         if is_for_few and pieces and rule is not STOCK_RULE:
             is_for_few = not _may_have_names(rule, pickler, b"".join(pieces), memo)
     except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
@@ -293,10 +292,13 @@ def _content(obj: Any, t: type, most: int) -> int:
     return _SOMEBODYS if n <= _FEW_LEAVES and (is_leaf(found) or is_for_stock(found)) else _INSTANCES
 
 
-def _next_type(items: Any) -> type:
-    """Return the type of what is next."""
-    _, (batch,), i = items.__reduce__()
-    return type(batch[i])
+def _is_next_no_plain_data(items: Any) -> bool:
+    """Tell whether there is something left of what an iterator is over, which `_encode` does not know."""
+    _, (batch,), *i = items.__reduce__()
+    if not i or i[0] >= len(batch):  # a tuple that contains itself
+        return False
+    t = type(batch[i[0]])
+    return id(t) not in ATOM_IDS and t is not dict and t is not list and t is not tuple
 
 
 def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, tuple[int, Any]]) -> bool:

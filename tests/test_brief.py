@@ -450,11 +450,10 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
         file = io.BytesIO()
         Stock(file, 4).dump(obj)
         before = len(asked)
-        had_given_up = last.gave_up_for
         assert dump(obj) == file.getvalue()
-        assert len(asked) == before + (not had_given_up or obj is plain)
+        assert len(asked) == before + (obj is plain)  # the others are few
         assert fastpickle.dumps(obj, 4) == file.getvalue()
-        assert len(asked) == before + (not had_given_up or obj is plain) + 1
+        assert len(asked) == before + (obj is plain) + 1
         assert asked[-1] == (file.getvalue() if obj is plain else b"")
         assert last.gave_up_for == (0 if obj is plain else id(objects.Reduced))
 
@@ -483,7 +482,7 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brief, "encode_all", interrupted)
     pickler = Pure(io.BytesIO(), 4)
     with pytest.raises(KeyboardInterrupt):
-        pickler.dump([[1], *_objects("three", 3)])
+        pickler.dump([[1], *_objects("three", 60)])
     assert len(calls) == 1
     assert pickler.memo == calls[0][0]
 

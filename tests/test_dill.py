@@ -855,7 +855,7 @@ FEW: dict[str, tuple[Callable[[], Any], bool]] = {
     "that of a module": (lambda: _OF_MODULE, False),
     "that of a module below": (lambda: [_OF_MODULE, _OF_MODULE], False),
     "a copy of it": (lambda: dict(_OF_MODULE), False),
-    "a function": (lambda: {"f": make_closure}, False),
+    "a function": (lambda: {"f": make_closure}, True),
 }
 
 

@@ -801,7 +801,7 @@ def test_c_is_asked_once(offers: list[tuple[str, Any]], monkeypatch: pytest.Monk
     begun: list[int] = []
     written_by = graft.written_by
     monkeypatch.setattr(graft, "written_by", lambda *args, **how: begun.append(len(args)) or written_by(*args, **how))
-    obj = [*range(20), Custom()]
+    obj = [*range(60), Custom()]
     for proto in (2, 4):
         last.gave_up_for = 0
         fastpickle.Pickler(io.BytesIO(), proto).dump(obj)
@@ -1042,8 +1042,8 @@ def test_it_begins_with_the_kind_for_many(taken: list[str]) -> None:
                 (60, ["_TableGrafter"]),
                 (50, ["_TableGrafter"]),
                 (60, ["_TableGrafter"]),
-                (1, ["_TableGrafter"]),
-                (1, []),
+                (6, ["_TableGrafter"]),
+                (6, []),
             ):
                 obj = make(n)
                 taken.clear()

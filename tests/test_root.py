@@ -144,7 +144,9 @@ def test_plan_for_what_is_much(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     found = hooks.plan
     little = {
         "no arguments", "an atom", "no state", "16 arguments", "a state", "a state of 8", "16 of both",
-        "a state of one", "a new object", "a name", "surrogates",
+        "a state of one", "a new object", "a name", "surrogates", "17 arguments", "a state of 9", "17 of both",
+        "a state of objects", "a key that is none", "a state in a list", "itself", "a method", "a partial",
+        "its class", "shared", "items", "pairs", "a setter", "a subclass of tuple", "arguments in a subclass",
     }  # fmt: skip
     own = Pure(io.BytesIO(), 4)
     monkeypatch.setattr(hooks, "plan", plan)

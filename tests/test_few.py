@@ -1,0 +1,436 @@
+"""Small dumps that are not all plain data: encoded at once, or saved hook by hook where nothing is to be gained."""
+
+from __future__ import annotations
+
+import collections
+import copyreg
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import io
+import pathlib
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import objects
+from oracle.allowed import PYPY
+from oracle.compare import ALL, Implementation, PythonFile, Run, check
+from oracle.engines import ORACLE, OURS, PURE, Pure, Stock
+
+import fastpickle
+from fastpickle import few, hooks, small
+from fastpickle._stdlib import CPickler
+from fastpickle.graft import FEWEST
+from fastpickle.last import last
+
+pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
+_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
+
+
+class Leaf:
+    """Has nothing but a `__dict__`."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+class Below(Leaf):
+    """Inherits all."""
+
+
+class Nameless(Leaf):
+    """Is not found under its name."""
+
+
+_nameless, Nameless = Nameless, Leaf  # type: ignore[misc]
+
+
+class Two(collections.namedtuple("Two", "a b")):
+    """Is a tuple with a `__dict__`."""
+
+
+class LongName:
+    """Has a name that does not fit in."""
+
+
+LongName.__qualname__ = LongName.__name__ = "L" * 600
+globals()[LongName.__name__] = LongName
+
+
+class Pair(collections.OrderedDict):  # type: ignore[type-arg]
+    """Gives more pairs than it has."""
+
+    def __reduce__(self) -> Any:
+        return Pair, (), None, None, iter(collections.OrderedDict(zip(range(1500), range(1500), strict=True)).items())
+
+
+def _leaf(**attributes: Any) -> Leaf:
+    return Leaf(**attributes)
+
+
+def _cyclic() -> Any:
+    leaf = Leaf(a=1)
+    leaf.itself = leaf  # type: ignore[attr-defined]
+    leaf.within = (leaf, [leaf])  # type: ignore[attr-defined]
+    return leaf
+
+
+def _shared_state() -> Any:
+    one = Leaf(a=1)
+    other = Leaf()
+    other.__dict__ = one.__dict__
+    return [one, other, one.__dict__]
+
+
+def _in_itself(t: type) -> Any:
+    obj = t([])
+    obj.append((obj, 1))
+    return {"a": obj}
+
+
+def _memoized_in_parts() -> Any:
+    """Return an object that is saved while its own parts are."""
+    loop: Any = []
+    loop.append(objects.Reduced(lambda self: (objects.make, (loop,))))
+    return loop
+
+
+def _hiding(name: str) -> Any:
+    leaf = Leaf(a=1)
+    setattr(leaf, name, lambda *args: (objects.make, (1,)) if "reduce" in name else {"b": 2})
+    return [leaf]
+
+
+_long = "é" * 300
+#: Small dumps, some of which are too much for that.
+SMALL: dict[str, Callable[[], Any]] = {
+    "an instance": lambda: Leaf(a=1, b="text", c=None),
+    "an instance in a dict": lambda: {"a": 1, "leaf": Leaf(a=[1, 2], b={"c": (3, 4, 5, 6)}), "z": "end"},
+    "no attributes": lambda: [Leaf(), Leaf(), 1],
+    "instances": lambda: [Leaf(a=i, b=f"text {i}") for i in range(10)],
+    "instances of more classes": lambda: (Leaf(a=1), Below(a=2), objects.Plain(a=3), objects.Data(4), 5),
+    "instances in instances": lambda: Leaf(a=Leaf(b=Leaf(c=[Leaf(d=1)])), e=(Leaf(f=2),)),
+    "a cycle": _cyclic,
+    "a state that is shared": _shared_state,
+    "a list in itself": lambda: _in_itself(list),
+    "a deque in itself": lambda: _in_itself(collections.deque),
+    "an instance twice": lambda: [leaf := Leaf(a=1), leaf, {"a": leaf, "b": leaf.__dict__}],
+    **{f"{name} on the instance": lambda name=name: _hiding(name) for name in (
+        "__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs__", "__class__x")},
+    "a class of no name": lambda: [1, "a", _nameless(a=1)],
+    "a class of no name at the root": lambda: _nameless(a=1),
+    "a long name": lambda: {"a": LongName(), "b": [LongName]},
+    "slots": lambda: [objects.Slotted(), objects.SlottedData(1), objects.SlottedAndDict()],
+    "slots at the root": lambda: objects.SlottedData(1),
+    "states of their own": lambda: {"a": objects.GetState(a=1), "b": objects.FalseState(a=1), "c": objects.NoState(a=1)},
+    "arguments of their own": lambda: [objects.NewArgs(), objects.NewArgsEx()],
+    "enums": lambda: {"a": objects.Colour.RED, "b": objects.Flag(1), "c": [objects.IntColour(1)] * 2},
+    "namedtuples": lambda: [objects.Typed(1, "a"), Two(1, 2), {"a": Two([1], {"b": 2})}],
+    "a namedtuple": lambda: Two(1, [2, "x"]),
+    "a large namedtuple": lambda: Two([*range(100)], "x"),
+    "dates": lambda: {"a": datetime.date(2020, 1, 1), "b": [datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc)],
+                      "c": datetime.timedelta(1), "d": datetime.time(1)},
+    "many dates": lambda: [datetime.date(2020, 1, 1 + i % 28) for i in range(FEWEST - 1)],
+    "rows with dates": lambda: [{"id": i, "at": datetime.date(2020, 1, 1 + i)} for i in range(20)],
+    "numbers": lambda: [decimal.Decimal("1.5"), fractions.Fraction(1, 3), 1j, range(3), 2**300, -(2**255)],
+    "uuids and paths": lambda: {"a": uuid.UUID(int=5), "b": pathlib.PurePosixPath("/a/b")},
+    "a uuid": lambda: uuid.UUID(int=5),
+    "a date": lambda: datetime.date(2020, 1, 1),
+    "sets": lambda: {"a": {1, 2}, "b": frozenset("ab"), "c": set(), "d": [frozenset()], "e": {("a", 1)}, "f": {_long}},
+    "sets of instances": lambda: [{Leaf(a=1)}, frozenset([Leaf(a=2)]), {b"x" * 100, b""}],
+    "long sets": lambda: {"a": {*range(60)}, "b": frozenset(range(2000)), "c": objects.Reduced(lambda self: "function")},
+    "bytearrays": lambda: [bytearray(b"abc"), Leaf(a=bytearray())],
+    "classes and functions": lambda: [Leaf, len, objects.function, type, datetime.date, type(None), type(...), {"a": Leaf}],
+    "a class": lambda: Leaf,
+    "a function": lambda: objects.function,
+    "a lambda": lambda: [1, lambda: 0],
+    "classes of metaclasses": lambda: [objects.OfMeta, objects.OfMeta(), objects.OfMetaReduced, objects.Colour],
+    "methods": lambda: {"a": "text".upper, "b": [].append, "c": Leaf(a=1).__init__, "d": dict.fromkeys},
+    "partials": lambda: [functools.partial(objects.make, 1), Leaf(a=functools.partial(len))],
+    "exceptions": lambda: {"a": ValueError("x"), "b": [KeyError(1, 2)], "c": OSError(2, "no such file")},
+    "an exception": lambda: ValueError(Leaf(a=1)),
+    "ordered dicts": lambda: [collections.OrderedDict(a=1), collections.OrderedDict(), collections.OrderedDict(a=[1], b=2)],
+    "an ordered dict": lambda: collections.OrderedDict(zip("abc", range(3), strict=True)),
+    "a long ordered dict": lambda: {"a": collections.OrderedDict.fromkeys(range(60))},
+    "a dict that gives more": lambda: [Leaf(a=1), Pair(a=1)],
+    "counters and defaultdicts": lambda: {"a": collections.Counter("aab"), "b": collections.defaultdict(list, a=[1])},
+    "deques": lambda: [collections.deque([1, 2]), collections.deque(), collections.deque([1], 5), Leaf(a=collections.deque("a"))],
+    "a long deque": lambda: [Leaf(a=1), collections.deque(range(1500))],
+    "subclasses": lambda: [objects.List([1]), objects.Dict(a=1), objects.Str("b"), objects.Int(1), objects.Set({1}), Leaf(a=1)],
+    "subclasses at the root": lambda: objects.Dict(a=1, b=[2]),
+    "texts": lambda: Leaf(a=_long, b=_long, c="\ud800", d="x" * 255, e="x" * 256, f="é" * 127 + "x", g="é" * 128),
+    "much text": lambda: [Leaf(a="x" * 10_000), Leaf(a="y" * 20_000), Leaf(a=b"z" * 70_000), 5],
+    "many texts": lambda: [Leaf(**{f"name{i}": f"{'x' * 200}{i}{j}" for i in range(10)}) for j in range(40)],
+    "many numbers": lambda: [Leaf(a=[*range(40)], b={i: 2**200 for i in range(40)}) for _ in range(20)],
+    "long containers": lambda: Leaf(a=[*range(FEWEST)], b={**dict.fromkeys(range(FEWEST))}, c=(*range(FEWEST),)),
+    "containers not as long": lambda: Leaf(a=[*range(FEWEST - 1)], b={**dict.fromkeys(range(FEWEST - 1))}),
+    "many objects": lambda: [[Leaf(a=Leaf(b=i)), Leaf(a=[Leaf()])] for i in range(300)],
+    "many memoized": lambda: [Leaf(**{f"n{i}": f"t{i}{j}" for i in range(10)}) for j in range(30)] * 2,
+    "deep": lambda: functools.reduce(lambda x, _: Leaf(a=x), range(60), Leaf()),
+    "a reduce": lambda: objects.Reduced(lambda self: (objects.make, (1, [2, {"a": 3}]))),
+    "reduces": lambda: {"a": 1, "b": objects.Reduced(lambda self: (objects.make, (1,))), "c": Leaf(a=2), "d": [3]},
+    "a reduce below": lambda: {"a": Leaf(b=[1, objects.Reduced(lambda self: (objects.make, (Leaf(c=1),))), 2]), "z": Leaf()},
+    "a reduce in a tuple": lambda: [1, Leaf(a=(1, objects.Reduced(lambda self: (objects.make, ())), 2)), (3,)],
+    "a reduce in a deque": lambda: [Leaf(), collections.deque([1, objects.Reduced(lambda self: (objects.make, ())), 2]), 3],
+    "a reduce of much": lambda: [objects.Reduced(lambda self: (objects.make, ([{"id": i} for i in range(1500)],))), Leaf()],
+    "reduces of many": lambda: [objects.Reduced(lambda self: (objects.make, ([Leaf(a=j) for j in range(20)],)))
+                                for _ in range(10)],
+    "a reduce that fails": lambda: {"a": Leaf(b=[1, (2, objects.Reduced(lambda self: 1 / 0))])},
+    "a reduce that gives nothing": lambda: {"a": Leaf(b=[1, (2, objects.Reduced(lambda self: None))])},
+    "what has no reduce": lambda: {"a": Leaf(b=[1, {"c": (sys._getframe(),)}])},
+    "what is saved in its parts": _memoized_in_parts,
+}  # fmt: skip
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool | None]]:
+    """Record whether each dump that came so far was written at once; None: it was to be saved hook by hook."""
+    seen: list[bool | None] = []
+    at_once = small.at_once
+    monkeypatch.setattr(small, "at_once", lambda *args: seen.append(at_once(*args)) or seen[-1])
+    last.much = last.gave_up_for = 0
+    yield seen
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("name", SMALL)
+def test_small(name: str, ours: Implementation) -> None:
+    """The bytes, the error with its notes, the memo and what another dump finds are stock's."""
+
+    def steps(run: Run) -> None:
+        obj = SMALL[name]()
+        try:
+            run.pickler.dump(obj)
+        finally:
+            if name != "what has no reduce":
+                run.pickler.dump([obj, "another"])
+
+    check(ORACLE, ours, steps, protocols=ALL)
+    check(ORACLE, ours, lambda run: run.pickler.dump(SMALL[name]()), protocols=ALL)
+    check(ORACLE, ours, steps, protocols=(4,), file=lambda run: PythonFile())
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_nothing_is_left(name: str) -> None:
+    """The pickler has the attributes that stock has, whether or not the dump failed."""
+    for cls in (Pure, fastpickle.Pickler):
+        for protocol in (2, 4):
+            pickler = cls(io.BytesIO(), protocol)
+            try:
+                pickler.dump(SMALL[name]())
+            except Exception:
+                pass
+            pickler.memo  # noqa: B018  # which C may still have
+            assert sorted(vars(pickler)) == sorted(vars(Stock(io.BytesIO(), protocol)))
+
+
+@pytest.mark.parametrize(("name", "by_python", "with_c"), [
+    ("an instance", True, True),
+    ("an instance in a dict", True, True),
+    ("instances", True, False),
+    ("dates", True, False),
+    ("a date", None, None),
+    ("many dates", True, False),
+    ("rows with dates", True, False),
+    ("a reduce", None, None),
+    ("reduces", None, None),
+    ("a reduce below", True, True),
+    ("a class", None, None),
+    ("a large namedtuple", False, False),
+    ("a namedtuple", None, None),
+    ("exceptions", None, None),
+    ("classes and functions", True, False),
+    ("long containers", True, False),
+])  # fmt: skip
+def test_way(name: str, by_python: bool | None, with_c: bool | None, tried: list[bool | None]) -> None:
+    """At once what is little; what C writes sooner is left to it; hook by hook what nothing is gained by."""
+    Pure(io.BytesIO(), 4).dump(SMALL[name]())
+    assert tried == [by_python]
+    if CPickler is not None:
+        fastpickle.Pickler(io.BytesIO(), 4).dump(SMALL[name]())
+        assert tried == [by_python, with_c]
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_code_that_runs_in_between(ours: Implementation) -> None:
+    """It finds the frame, the file and the memo as stock would have them, and may use the pickler."""
+
+    def seen(run: Run) -> None:
+        pickler = run.pickler
+        frame = pickler.framer.current_frame
+        run.record(
+            "seen", len(pickler.memo), None if frame is None else frame.getvalue(), [i for i, _ in pickler.memo.values()]
+        )
+
+    def saves(run: Run) -> None:
+        run.pickler.save({"by": ["itself", Leaf(a=1)]})
+        run.pickler.write(b"0")
+
+    def dumps(run: Run) -> None:
+        run.pickler.dump(Leaf(a=1))
+
+    def listens(run: Run) -> None:
+        run.pickler.persistent_id = lambda obj: run.record("persistent_id", type(obj).__name__)
+
+    def memoizes(run: Run) -> None:
+        run.pickler.memoize(_long)
+
+    for act in (seen, saves, dumps, listens, memoizes):
+        for around in (
+            lambda x: [Leaf(a=1), x, Leaf(b=2), 3],
+            lambda x: Leaf(a={"b": (1, x, _long)}, c=_long),
+            lambda x: {"a": x, "b": [Leaf(b=2)] * 2},
+            lambda x: x,
+        ):
+
+            def steps(run: Run, act: Callable[[Run], None] = act, around: Callable[[Any], Any] = around) -> None:
+                def value(self: Any) -> Any:
+                    act(run)
+                    return objects.make, (1, Leaf(z=1))
+
+                run.pickler.dump(around(objects.Reduced(value)))
+                run.pickler.dump([1, Leaf(a=1)])
+
+            check(ORACLE, ours, steps, protocols=(0, 2, 4, 5))
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_entries(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions that are registered for a type, in each of the tables, and classes that change between two dumps."""
+
+    def registered(run: Run) -> None:
+        run.pickler.dispatch_table = {Leaf: lambda obj: (objects.make, (1,)), datetime.date: lambda obj: "function"}
+        run.pickler.dump([Leaf(a=1), datetime.date(2020, 1, 1), Below(a=2)])
+        run.pickler.dump(Leaf(a=1))
+
+    def dispatched(run: Run) -> None:
+        run.pickler.dispatch = {**run.pickler.dispatch, Leaf: lambda pickler, obj: pickler.save([1])}
+        run.pickler.dump({"a": Leaf(a=1), "b": Below(a=2)})
+        run.pickler.dump(Leaf(a=1))
+
+    def copyregged(run: Run) -> None:
+        monkeypatch.setitem(copyreg.dispatch_table, Leaf, lambda obj: (objects.make, (obj.a,)))
+        try:
+            run.pickler.dump([Leaf(a=1), Below(a=2)])
+        finally:
+            monkeypatch.undo()
+        run.pickler.dump([Leaf(a=1), Below(a=2)])
+
+    def patched(run: Run) -> None:
+        run.pickler.dump([Leaf(a=1)])
+        monkeypatch.setattr(Leaf, "__getstate__", lambda self: {"b": 5}, raising=False)
+        try:
+            run.pickler.dump([Leaf(a=1), Below(a=2)])
+            run.pickler.dump(Below(a=2))
+        finally:
+            monkeypatch.undo()
+
+    def moved(run: Run) -> None:
+        monkeypatch.setattr(Leaf, "__module__", "no_such_module")
+        try:
+            run.pickler.dump([1, Leaf(a=1)])
+        finally:
+            monkeypatch.undo()
+
+    for steps in (registered, dispatched, copyregged, patched, moved):
+        check(ORACLE, ours, steps, protocols=ALL, fails=None if steps is not moved else True)
+
+
+def test_no_frame_more() -> None:
+    """Near the recursion limit all is saved that stock saves."""
+    obj = {"a": Leaf(a=[Leaf(b=1)]), "b": objects.GetState(a=1), "c": datetime.date(2020, 1, 1)}
+    for root in (obj, Leaf(a=1), objects.GetState(a=1), ValueError("x"), Leaf):
+        least = []
+        for cls in (Stock, Pure, fastpickle.Pickler):
+
+            def dump(depth: int, cls: Any = cls, root: Any = root) -> None:
+                if depth:
+                    dump(depth - 1)
+                else:
+                    cls(io.BytesIO(), 4).dump(root)
+
+            dump(0)
+            depth = sys.getrecursionlimit()
+            while True:
+                depth -= 1
+                try:
+                    dump(depth)
+                    break
+                except RecursionError:
+                    pass
+            least.append(depth)
+        assert min(least[1:]) >= least[0]
+
+
+class _Colour(enum.Enum):
+    RED = 1
+
+
+_leaves = st.sampled_from([
+    None, 1, 255, 2**40, 1.5, "a", "text", _long, b"bytes", (), True, Leaf, len, objects.function, _Colour.RED,
+    datetime.date(2020, 1, 1), decimal.Decimal(1), uuid.UUID(int=1), range(3), 1j, frozenset([1]), ValueError("x"),
+    objects.Reduced(lambda self: (objects.make, (1,))), objects.Typed(1, "a"), Leaf(), Leaf(a=1), objects.GetState(a=1),
+    objects.SlottedData(1), collections.Counter("ab"),
+])  # fmt: skip
+_any_objects = st.recursive(
+    _leaves,
+    lambda inner: st.lists(inner, max_size=6) | st.lists(inner, max_size=5).map(tuple)
+    | st.dictionaries(st.sampled_from(["a", "b", "c", "d", 1, 2.5, None]), inner, max_size=5)
+    | st.dictionaries(st.sampled_from("abcd"), inner, max_size=4).map(lambda state: _leaf(**state))
+    | st.lists(inner, max_size=4).map(collections.deque)
+    | st.dictionaries(st.sampled_from("abcd"), inner, max_size=4).map(collections.OrderedDict)
+    | st.builds(lambda x: objects.Reduced(lambda self: (objects.make, (x,))), inner),
+    max_leaves=25,
+)  # fmt: skip
+
+
+@given(_any_objects, st.sampled_from(ALL))
+def test_any_objects(obj: Any, protocol: int) -> None:
+    """Bytes and memo are stock's, whatever it is."""
+    for base in (Pure, fastpickle.Pickler):
+        found = []
+        for cls in (Stock, base):
+            file = io.BytesIO()
+            pickler = cls(file, protocol)
+            pickler.dump(obj)
+            first = file.getvalue(), [i for i, _ in pickler.memo.values()]
+            pickler.dump([obj])
+            found.append((*first, file.getvalue(), len(pickler.memo), sorted(vars(pickler))))
+        assert found[0] == found[1]
+
+
+def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt leaves a pickler that knows nothing of what was not written."""
+
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(few, "encode_name", interrupted)
+    for obj in ({"a": Leaf(a=1)}, Leaf(a=1)):
+        file = io.BytesIO()
+        pickler = Pure(file, 4)
+        with pytest.raises(KeyboardInterrupt):
+            pickler.dump(obj)
+        assert not pickler.memo
+        assert not file.getvalue()
+        assert pickler._fastpickle_plan is None
+
+
+def test_a_plan_comes_where_few_turn_out_to_be_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree that begins as few objects is not saved hook by hook to its end."""
+
+    def tree(depth: int) -> Any:
+        return Two(tree(depth - 1), tree(depth - 1)) if depth else None
+
+    asked = []
+    found = hooks.plan
+    monkeypatch.setattr(hooks, "plan", lambda pickler: asked.append(pickler) or found(pickler))
+    check(ORACLE, PURE, lambda run: run.pickler.dump(Two(tree(8), 1)), protocols=(4,))
+    assert asked
