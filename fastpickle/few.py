@@ -87,7 +87,14 @@ _NOT_FOR_US: Final = 3
 
 
 def save_few(
-    pickler: Any, plan: Plan, rule: GraftRule, obj: Any, pieces: list[bytes], opened: list[Level], may_graft: bool
+    pickler: Any,
+    plan: Plan,
+    rule: GraftRule,
+    obj: Any,
+    pieces: list[bytes],
+    opened: list[Level],
+    may_graft: bool,
+    may_be_much: bool,
 ) -> bool | None:
     """Write a whole dump, or encode it.
 
@@ -99,6 +106,7 @@ def save_few(
         pieces: what is encoded of it; if all could be, with the rest and STOP then; empty if it is written.
         opened: what is open, the innermost first; the outermost is what the loop was called for.
         may_graft: whether the C pickler may be asked for all, if there is much.
+        may_be_much: whether there may be much in it, so that a plan is worth its while where anybody's code has to run.
 
     Returns:
         Whether it is written, or encoded; None if it should be saved hook by hook, with `FEW` in force.  If not, nothing
@@ -125,6 +133,8 @@ def save_few(
     if found == _ALL:
         pieces.append(STOP)
         return True
+    if found == _ANYBODYS_NEXT and may_be_much:
+        found = _MUCH
     if not pieces or (found == _MUCH and (may_graft or rule is not STOCK_RULE)):
         return None if found == _ANYBODYS_NEXT else False
     write = state["write"]

@@ -83,8 +83,10 @@ _CONTAINER_IDS = hooks.CONTAINER_IDS
 #: A container of fewer items is not asked whether it is worth a plan, or written at once: its items are.
 _FOR_PLAN = 4
 _FOR_PLAN_OF_FEW = 8
-#: There is a plan once so much is memoized, as few turn out to be many.
+#: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
+#: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
+_MANY_MEMOIZED = 400
 #: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts.
 _HEAVY = frozenset(map(id, (dict, ModuleType)))
 _may_graft = CPickler is not None
@@ -312,7 +314,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if plan is FEW and len(self.memo) > _FEW_MEMOIZED and not is_somebodys(t):
+            if plan is FEW and (n := len(self.memo)) > _FEW_MEMOIZED and (n > _MANY_MEMOIZED or not is_somebodys(t)):
                 plan = hooks.plan(self)  # it takes 6 us to begin, more than it takes to save a few objects without
                 if plan:
                     begin_reduced(self, plan, obj)

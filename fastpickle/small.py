@@ -107,7 +107,10 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         is_own = save is hooks.own_save
         if not is_own and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
             return False
-        if is_container:
+        content = 0
+        if is_container and not may_graft and _begins_plain(obj, t):
+            pass  # most often, and if there is an instance below it will be found
+        elif is_container:
             table = type(pickler).dispatch  # a library that edits stock's has C asked less
             is_own = is_own and type(table) is dict and table.get(dict) is _save_dict
             is_for_c = may_graft and (is_own or may_be_plain(obj, t))
@@ -171,6 +174,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         else:
             is_all = False
             is_for_few = _is_next_no_plain_data(opened[0][2] if opened else iter([*obj.values()] if t is dict else obj))
+            if is_for_few and not content:
+                content = _content(obj, t, _MANY)
         if is_for_few and pieces and rule is not STOCK_RULE:
             is_for_few = not _may_have_names(rule, pickler, b"".join(pieces), memo)
     except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
@@ -181,7 +186,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         raise
     if is_for_few:
         opened.append((None, None, iter(() if opened else (obj,))))
-        is_saved = save_few(pickler, plan, rule, obj, pieces, opened, may_graft)
+        is_saved = save_few(pickler, plan, rule, obj, pieces, opened, may_graft, content >= _MUCH)
         if not is_saved:
             memo.clear()
             if is_saved is not None and not is_container:
@@ -242,6 +247,18 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
     return False
 
 
+def _begins_plain(obj: Any, t: type) -> bool:
+    """Tell whether a list, dict or tuple has only plain data in it at the top; and in its first row, if there are many."""
+    values = [*obj.values()] if t is dict else obj
+    if not PLAIN_IDS.issuperset(map(id, map(type, values))):
+        return False
+    if len(values) < SHORTEST_RUN:
+        return True
+    first = values[0]
+    t = type(first)
+    return id(t) not in CONTAINER_IDS or PLAIN_IDS.issuperset(map(id, map(type, first.values() if t is dict else first)))
+
+
 #: What `_content` says of what is more than is to be written here; of an instance among what is no more than that; and
 #: of one in which there is little, or at which C gives up.
 _MUCH: Final = 1000
@@ -260,6 +277,7 @@ def _content(obj: Any, t: type, most: int) -> int:
         rows = 1
         obj = obj.values()
     found = None
+    is_for_hooks = False
     for x in obj:
         t = type(x)
         if t is int or t is str:  # the others are found too, but later
@@ -283,8 +301,9 @@ def _content(obj: Any, t: type, most: int) -> int:
             n += _PER_INSTANCE
             if t is not found and id(t) not in PLAIN_IDS:
                 found = t
-                if id(type(t)) not in METACLASS_IDS or (not is_leaf(t) and is_for_stock(t)):
-                    return _SOMEBODYS
+                is_for_hooks = is_for_hooks or id(type(t)) not in METACLASS_IDS or (not is_leaf(t) and is_for_stock(t))
+    if is_for_hooks:
+        return _SOMEBODYS
     if n > most:
         return _MUCH
     if found is None:

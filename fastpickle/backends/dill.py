@@ -260,8 +260,9 @@ def _is_for_c(obj: Any, t: type) -> bool:
         id(t) in hooks.CONTAINER_IDS
         and not (last.gave_up_for and last.is_like(obj, t))
         and (
-            may_be_plain(obj, t)
-            or not (are_for_stock(obj, t) or (last.refused and last.was_refused(obj, t)))
+            not (last.gave_up_for or last.refused)
+            or may_be_plain(obj, t)
+            or not (are_for_stock(obj, t) or last.was_refused(obj, t))
         )
     )
 
