@@ -21,7 +21,6 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from .columns import forget
-from .doubts import Dump
 from .encoders import FEW, encode_all
 from .hooks import ATOM_IDS, Plan
 from .instances import GETATTRIBUTES
@@ -34,7 +33,7 @@ from .opcodes import (
     pack_long_binget,
 )
 
-__all__ = ["HAVE_A_NAME", "asks_anybody", "is_brief", "save_brief"]
+__all__ = ["HAVE_A_NAME", "asks_anybody", "save_brief"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as above
@@ -44,31 +43,6 @@ HAVE_A_NAME: Final = frozenset(map(id, (type, ABCMeta, EnumMeta, FunctionType, B
 _NEWOBJ_NAMES: Final = ("__newobj__", "__newobj_ex__")
 _CALL: Final = REDUCE + MEMOIZE
 _NEW: Final = NEWOBJ + MEMOIZE
-
-
-def is_brief(rv: tuple[Any, ...]) -> bool:
-    """Tell whether what a reduce gave is a call of a function or class with a few atoms, and at most a flat state."""
-    n = len(rv)
-    if type(rv) is not tuple or (n > 3 and not (rv[3] is rv[-2] is rv[-1] is None)):
-        return False
-    func = rv[0]
-    args = rv[1]
-    if id(type(func)) not in HAVE_A_NAME or type(args) is not tuple:
-        return False
-    state = rv[2] if n > 2 else None
-    n = len(args)
-    if type(state) is dict:
-        n += 2 * len(state)
-        if n > FEW or not ATOM_IDS.issuperset(map(id, map(type, chain.from_iterable(state.items())))):
-            return False
-    elif n > FEW or id(type(state)) not in ATOM_IDS:
-        return False
-    if func is _newobj:
-        args = args[1:]
-    for x in args:  # noqa: SIM110  # sooner than by all() or map(), if they are one or two
-        if id(type(x)) not in ATOM_IDS:
-            return False
-    return True
 
 
 def asks_anybody(func: Any, t: type) -> bool:
@@ -86,11 +60,11 @@ def asks_anybody(func: Any, t: type) -> bool:
     return id(type(func)) not in HAVE_A_NAME
 
 
-def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -> bool | None:
+def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -> bool | None:
     """Write what the reduce of an object gave, if it is brief.
 
     Args:
-        dump: a pickler's.
+        pickler: a pickler.
         plan: the plan in force, which `is_for_brief`.
         obj: an object; its reduce may have put it into the memo.
         t: its type.
@@ -101,7 +75,7 @@ def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -
     """
     func = rv[0]
     args = rv[1]
-    memo = dump.memo
+    memo = pickler.memo
     key = id(t) if func is _newobj else id(func)
     if key not in memo or type(args) is not tuple or id(type(func)) not in HAVE_A_NAME:
         return False
@@ -109,7 +83,9 @@ def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -
     n = len(rv)
     if n > 2:
         state = rv[2]
-        if state is not None and (type(state) is not dict or len(state) > FEW):
+        if state is not None and (
+            type(state) is not dict or len(state) > FEW or not (plan.short_dicts or plan.is_plain_dict(pickler, state))
+        ):
             return False
         if n > 3 and not (rv[3] is rv[-2] is rv[-1] is None):
             return False
@@ -123,7 +99,7 @@ def save_brief(dump: Dump, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -
     else:
         opcode = _CALL
     n = len(args)
-    framer = dump.framer
+    framer = pickler.framer
     frame = framer.current_frame
     if id(obj) in memo or n > FEW or frame is None or (state is not None and id(state) in memo):
         return False

@@ -94,6 +94,7 @@ __all__ = [
     "methods_of",
     "nothing_left",
     "own_save",
+    "plain_dicts",
     "plan",
     "plan_of",
     "rewriting_saves",
@@ -140,6 +141,7 @@ class Plan(dict[type, "Saver | None"]):
         is_choice_right: tells of a pickler whether its `save` goes by the same types now; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
+        is_plain_dict: tells of a pickler and a dict whether a library's entry for it would do now what stock does; or None.
         small_rule: what is to be asked where a whole dump of these, if it is small, is written at once (`small`); None
             where it must not.
         is_for_brief: whether what a reduce gave may be written at once, if it is brief (`brief`).
@@ -152,7 +154,7 @@ class Plan(dict[type, "Saver | None"]):
 
     __slots__ = (
         "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_choice_right",
-        "is_for_brief", "other", "proto", "rewrites", "save", "save_dict", "save_list", "save_tuple", "short_dicts",
+        "is_for_brief", "is_plain_dict", "other", "proto", "rewrites", "save", "save_dict", "save_list", "save_tuple", "short_dicts",
         "short_lists", "short_tuples", "small_rule",
     )  # fmt: skip
 
@@ -166,6 +168,7 @@ class Plan(dict[type, "Saver | None"]):
         self.containers: frozenset[type] = frozenset()
         self.save_list = self.save_dict = self.save_tuple = other
         self.short_lists = self.short_dicts = self.short_tuples = self.is_for_brief = False
+        self.is_plain_dict: Any = None
         self.graft_rule: Any = None
         self.small_rule: Any = None
         self.hash_rule = hash_rules.get(save)
@@ -210,6 +213,9 @@ known_saves: Final[dict[Any, Saver]] = {stock_methods["save"]: by_save}
 own_save: Any = None
 #: Dispatch entries of libraries, by type and function, each with the saver that may stand for it.
 known_entries: Final[dict[tuple[type, Any], Saver]] = {}
+#: Entries of libraries for dicts, that do most often what stock does, and for each what tells of a pickler and a dict
+#: whether it will.
+plain_dicts: Final[dict[Any, Callable[[Any, dict[Any, Any]], bool]]] = {}
 #: The classes of dispatch tables whose get() gives the entries of `_TYPES` as indexing does.
 known_tables: Final[set[type]] = {dict}
 
@@ -391,8 +397,9 @@ def plan_of(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         new.save_tuple = new.get(tuple) or new.other
         new.short_lists = list in new.containers
         new.short_dicts = dict in new.containers
+        new.is_plain_dict = None if is_hash else plain_dicts.get(entries[_TYPES.index(dict)])
         new.short_tuples = tuple in new.containers
-        new.is_for_brief = proto >= 4 and new.short_dicts and new.short_tuples
+        new.is_for_brief = proto >= 4 and (new.short_dicts or new.is_plain_dict is not None) and new.short_tuples
         if proto >= 4 and known_saves[save] is known_saves[own_save]:
             new.small_rule = rule
         _plans[key] = new

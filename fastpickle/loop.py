@@ -277,7 +277,9 @@ def save_all(
                         i = memo[key][0]
                         write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
                         continue
-                    if len(x) < SHORTEST_OF_ATOMS and plan.short_dicts:
+                    if len(x) < SHORTEST_OF_ATOMS and (
+                        plan.short_dicts or (plan.is_plain_dict is not None and plan.is_plain_dict(pickler, x))
+                    ):
                         batch = [*chain.from_iterable(x.items())]
                         k = len(batch)
                         if k < 2 * SHORTEST_RUN or id(type(batch[1])) in ATOM_IDS:

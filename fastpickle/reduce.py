@@ -140,7 +140,7 @@ def save_object(
         refuse_reduce_value(obj, reduce, rv)
     is_ours = type(rv) is tuple and bool(plan)
     if is_ours and plan.is_for_brief and not has_default and id(t) not in dump.not_brief:
-        is_written = save_brief(dump, plan, obj, t, rv)
+        is_written = save_brief(pickler, plan, obj, t, rv)
         if is_written:
             return None
         if is_written is not None and (id(rv[0]) in dump.memo or id(t) in dump.memo):  # else it may be the next time

@@ -78,6 +78,19 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
     (_save_dict if plan.hash_rule is None else hashing.save_dict)(pickler, plan, obj, write)
 
 
+def _is_plain_dict(pickler: Any, obj: dict[Any, Any]) -> bool:
+    """Tell whether dill's own function would save a dict as stock does, by what `_save_plain_dict` asks."""
+    main = _dill._main_module
+    n = len(obj)
+    return (
+        "__name__" not in obj
+        and n != len(main.__dict__)
+        and _is_quiet(pickler)
+        and ((its_own := getattr(pickler, "_main", main)) is main or n != len(its_own.__dict__))
+        and StockPickler.save_dict is stock_methods["save_dict"]
+    )
+
+
 def _is_quiet(pickler: Any) -> bool:
     """Tell whether dill neither traces what is saved, nor saves a session."""
     depth = getattr(pickler, "_trace_depth", _UNKNOWN)
@@ -275,6 +288,7 @@ if _is_known:
     hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = hooks.known_saves[_Base.save]
     hooks.choosy_saves[_dill_save] = hooks.choosy_saves[Pickler.save] = _is_of_numpy
     hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict
+    hooks.plain_dicts[_dill.save_module_dict] = _is_plain_dict
     hooks.graft_rules[dict, _dill.save_module_dict] = GraftRule(
         _is_compared,
         frozenset({"__name__"}),
