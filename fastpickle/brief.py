@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from .columns import forget
 from .encoders import FEW, encode_all
-from .hooks import ATOM_IDS, Plan
+from .hooks import Plan
 from .instances import GETATTRIBUTES
 from .opcodes import (
     BINGET,

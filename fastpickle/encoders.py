@@ -426,9 +426,8 @@ def encode_global(parts: Parts, obj: Any, module: Any, name: Any, memo: Memo, i:
     if key not in memo and key_of_name not in memo and module is not name and len(module) + len(name) <= _SHORT_NAMES:
         text = module.encode()  # as `encode_all` would
         text_of_name = name.encode()
-        pieces += (
-            SHORT_BINUNICODE[len(text)], text, MEMOIZE, SHORT_BINUNICODE[len(text_of_name)], text_of_name, MEMOIZE, _GLOBAL
-        )  # fmt: skip
+        pieces += SHORT_BINUNICODE[len(text)], text, MEMOIZE
+        pieces += SHORT_BINUNICODE[len(text_of_name)], text_of_name, MEMOIZE, _GLOBAL
         memo[key] = i, module
         memo[key_of_name] = i + 1, name
         memo[id(obj)] = i + 2, obj

@@ -109,8 +109,8 @@ def save_few(
         may_be_much: whether there may be much in it, so that a plan is worth its while where anybody's code has to run.
 
     Returns:
-        Whether it is written, or encoded; None if it should be saved hook by hook, with `FEW` in force.  If not, nothing
-        is, but what is memoized has to be forgotten.
+        Whether it is written, or encoded; None if it should be saved hook by hook, with `FEW` in force.  If not,
+        nothing is, but what is memoized has to be forgotten.
 
     Raises:
         What `save` raises, and then the pickler is as stock leaves it.
@@ -119,12 +119,23 @@ def save_few(
     framer = state["framer"]
     memo = state["memo"]
     lengths = None if rule.lengths is None else rule.lengths(pickler)
-    if lengths is not None and any(type(level[0]) is dict and _is_for_rule(rule, lengths, level[0]) for level in opened):
+    if lengths is not None and any(
+        type(level[0]) is dict and _is_for_rule(rule, lengths, level[0]) for level in opened
+    ):
         return False
     opened.reverse()
     levels = opened
     try:
-        found = _encode(pickler, plan, rule, lengths, memo, pieces, levels, _FEW_PIECES if may_graft and rule is STOCK_RULE else _MOST_PIECES)
+        found = _encode(
+            pickler,
+            plan,
+            rule,
+            lengths,
+            memo,
+            pieces,
+            levels,
+            _FEW_PIECES if may_graft and rule is STOCK_RULE else _MOST_PIECES,
+        )
     except Exception:  # another thread has changed something; the stack is full
         return False
     except BaseException:  # an interrupt
@@ -339,7 +350,8 @@ def _encode(
                 pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
                 memo[id(owner)] = len(memo), owner
             else:  # the parts of a reduce
-                _, opcode, _, _, finish, batch, state_ending = ending
+                _, opcode, _, _, rest, batch, state_ending = ending
+                finish: Any = rest  # a `partial`, which tells what it is of
                 if id(owner) in memo or (finish is not None and not _are_few(owner, *finish.args[3:])):
                     levels.append((owner, ending, items))
                     return _MUCH
@@ -380,9 +392,7 @@ def _get(i: int) -> bytes:
 
 def _is_for_rule(rule: GraftRule, lengths: tuple[int, ...], obj: dict[Any, Any]) -> bool:
     """Tell whether a dict may be one that a library's rule is about; no key is asked whether it is equal."""
-    return (
-        not lengths or len(obj) in lengths or any(type(key) is str and key in rule.names for key in [*obj])
-    )
+    return not lengths or len(obj) in lengths or any(type(key) is str and key in rule.names for key in [*obj])
 
 
 def _encode_name(parts: Parts, obj: Any, memo: Memo, pieces: list[bytes]) -> bool:
@@ -455,9 +465,7 @@ def undo_few(pickler: Any) -> None:
 def _are_few(obj: Any, listitems: Any, dictitems: Any) -> bool:
     """Tell whether the items that a reduce gave iterators over are few, and nobody's code runs to find them."""
     if listitems is not None:
-        return (
-            dictitems is None and type(listitems) in LIST_ITERATORS and length_hint(listitems) <= _MOST_ITEMS
-        )
+        return dictitems is None and type(listitems) in LIST_ITERATORS and length_hint(listitems) <= _MOST_ITEMS
     if type(dictitems) not in PAIR_ITERATORS:
         return False
     n = length_hint(dictitems, -1)

@@ -141,7 +141,7 @@ class Plan(dict[type, "Saver | None"]):
         is_choice_right: tells of a pickler whether its `save` goes by the same types now; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
-        is_plain_dict: tells of a pickler and a dict whether a library's entry for it would do now what stock does; or None.
+        is_plain_dict: tells of a pickler and a dict whether a library's entry would do now what stock does; or None.
         small_rule: what is to be asked where a whole dump of these, if it is small, is written at once (`small`); None
             where it must not.
         is_for_brief: whether what a reduce gave may be written at once, if it is brief (`brief`).
@@ -154,8 +154,8 @@ class Plan(dict[type, "Saver | None"]):
 
     __slots__ = (
         "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_choice_right",
-        "is_for_brief", "is_plain_dict", "other", "proto", "rewrites", "save", "save_dict", "save_list", "save_tuple", "short_dicts",
-        "short_lists", "short_tuples", "small_rule",
+        "is_for_brief", "is_plain_dict", "other", "proto", "rewrites", "save", "save_dict", "save_list", "save_tuple",
+        "short_dicts", "short_lists", "short_tuples", "small_rule",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:

@@ -187,20 +187,17 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if (
-                plan is not PLAIN
-                and (
-                    (plan is not FEW and plan is not ASIDE and plan is not COLD)
-                    or (
-                        id(t) in _CONTAINER_IDS
+            if plan is not PLAIN and (
+                (plan is not FEW and plan is not ASIDE and plan is not COLD)
+                or (
+                    id(t) in _CONTAINER_IDS
+                    and (
+                        len(obj) >= _FOR_PLAN_OF_FEW
+                        if plan is FEW
+                        else (t is tuple or t is dict or t is list)
                         and (
-                            len(obj) >= _FOR_PLAN_OF_FEW
-                            if plan is FEW
-                            else (t is tuple or t is dict or t is list)
-                            and (
-                                len(obj) >= (_FOR_PLAN if plan is ASIDE else 1)
-                                or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
-                            )
+                            len(obj) >= (_FOR_PLAN if plan is ASIDE else 1)
+                            or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
                         )
                     )
                 )

@@ -248,7 +248,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
 
 
 def _begins_plain(obj: Any, t: type) -> bool:
-    """Tell whether a list, dict or tuple has only plain data in it at the top; and in its first row, if there are many."""
+    """Tell whether a list, dict or tuple has only plain data in it at the top, and if it is long, in its first row."""
     values = [*obj.values()] if t is dict else obj
     if not PLAIN_IDS.issuperset(map(id, map(type, values))):
         return False
@@ -256,7 +256,9 @@ def _begins_plain(obj: Any, t: type) -> bool:
         return True
     first = values[0]
     t = type(first)
-    return id(t) not in CONTAINER_IDS or PLAIN_IDS.issuperset(map(id, map(type, first.values() if t is dict else first)))
+    return id(t) not in CONTAINER_IDS or PLAIN_IDS.issuperset(
+        map(id, map(type, first.values() if t is dict else first))
+    )
 
 
 #: What `_content` says of what is more than is to be written here; of an instance among what is no more than that; and

@@ -99,10 +99,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         plan = hooks.plan(pickler) or PLAIN
     else:
         is_written = (
-            t is tuple
-            and outer is ASIDE
-            and _may_be_brief(obj)
-            and save_tuple(pickler, hooks.plan(pickler), obj)
+            t is tuple and outer is ASIDE and _may_be_brief(obj) and save_tuple(pickler, hooks.plan(pickler), obj)
         )
         return None if is_written else PLAIN, None
     dump = Dump(pickler, obj if outer is None else None) if plan else None

@@ -440,7 +440,7 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
         return file.getvalue()
 
     like: list[Any] = [
-        {"id": 5, "one": _objects("one", 1)[0], "more": {"a": [1, 2]}},
+        {"id": 5, "one": _objects("one", 1)[0], "more": {"a": 1, "b": 2}},
         [objects.Plain(a=1), *_objects("two", 1), objects.Plain(b=2)],
         ("text", objects.Plain(a=1), objects.Reduced(lambda self: (_make, ([{"a": 1}],)))),
     ]
