@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import colorsys
 import copyreg
 import datetime
 import decimal
@@ -487,3 +488,42 @@ def test_a_plan_comes_where_few_turn_out_to_be_many(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(hooks, "plan", lambda pickler: asked.append(pickler) or found(pickler))
     check(ORACLE, PURE, lambda run: run.pickler.dump(Two(tree(8), 1)), protocols=(4,))
     assert asked
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_dill(name: str) -> None:
+    """The bytes are dill's, by its own functions and picklers, and by those of the backend."""
+    dill = pytest.importorskip("dill")
+    dill.extend(False)
+    from fastpickle.backends import dill as backend  # noqa: PLC0415  # it needs dill
+
+    def dumps(cls: Any, obj: Any, protocol: int) -> bytes:
+        file = io.BytesIO()
+        pickler = cls(file, protocol)
+        pickler.dump(obj)
+        pickler.dump([obj, 1])
+        return file.getvalue()
+
+    for around in (
+        lambda x: x,
+        lambda x: [x, {"a": 1}],
+        lambda x: {"a": x, "__name__": "sys"},
+        lambda x: {"a": x, "b": vars(colorsys), **dict.fromkeys(range(5))},
+        lambda x: {"a": 1, "b": x, "n": len(vars(sys.modules["__main__"]))},
+        lambda x: [dict.fromkeys(range(len(vars(sys.modules["__main__"])))), x],
+    ):
+        for protocol in (2, 4, 5):
+            obj = around(SMALL[name]())
+            try:
+                expected = dill.dumps(obj, protocol)
+                expected_twice = dumps(dill.Pickler, obj, protocol)
+            except Exception as exc:
+                for function in (dill.dumps, backend.dumps):
+                    with fastpickle.patched(), pytest.raises(type(exc)):
+                        function(obj, protocol)
+                continue
+            with fastpickle.patched():
+                assert dill.dumps(obj, protocol) == expected
+                assert dumps(dill.Pickler, obj, protocol) == expected_twice
+            assert backend.dumps(obj, protocol) == expected
+            assert dumps(backend.Pickler, obj, protocol) == expected_twice
