@@ -77,6 +77,8 @@ _MANY: Final = 240
 #: For so many items stands an instance, a class or a function; one or two that are next to nothing are for stock.
 _PER_INSTANCE: Final = 5
 _FEW_LEAVES: Final = 20
+#: So many of those are written sooner in runs.
+_MANY_LEAVES: Final = 32
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
 _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
@@ -119,9 +121,9 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
                 if may_graft and not (is_own and last.gave_up_for and last.is_like(obj, t)):
                     return False
                 may_graft = False
-        elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS:
+        elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
-        elif is_leaf(t) or is_for_stock(t) or (is_own and id(t) in BY_NAME):
+        elif id(t) in BY_NAME or is_leaf(t) or is_for_stock(t):
             content = _SOMEBODYS
         elif has_only_a_dict(t):
             if may_graft and is_own and not (last.may_be_little(t) and _content(obj.__dict__, dict, _FEW) < _MUCH):
@@ -173,7 +175,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
             pieces.append(STOP)
         else:
             is_all = False
-            is_for_few = _is_next_no_plain_data(opened[0][2] if opened else iter([*obj.values()] if t is dict else obj))
+            rest = opened[0][2] if opened else iter([*obj.values()] if t is dict else obj)
+            is_for_few = (bool(opened) or content < _MUCH) and _is_next_no_plain_data(rest)
             if is_for_few and not content:
                 content = _content(obj, t, _MANY)
         if is_for_few and pieces and rule is not STOCK_RULE:
@@ -303,7 +306,15 @@ def _content(obj: Any, t: type, most: int) -> int:
             n += _PER_INSTANCE
             if t is not found and id(t) not in PLAIN_IDS:
                 found = t
-                is_for_hooks = is_for_hooks or id(type(t)) not in METACLASS_IDS or (not is_leaf(t) and is_for_stock(t))
+                if id(type(t)) not in METACLASS_IDS:
+                    is_for_hooks = True
+                elif is_leaf(t):
+                    if rows >= _MANY_LEAVES:
+                        return _MUCH
+                elif is_for_stock(t):
+                    is_for_hooks = True
+                if not is_for_hooks and n + _PER_INSTANCE * (rows - 1) > most:  # they will be like it
+                    return _MUCH
     if is_for_hooks:
         return _SOMEBODYS
     if n > most:

@@ -137,10 +137,15 @@ def serve(way: str, names: Sequence[str]) -> dict[str, float]:
         obj = objs[name]
         if dumps(obj) != pickled:
             raise SystemExit(f"{way}, {name}: other bytes than stock dill's")
-        seconds = _sample(dumps, obj, WARM_UP) / WARM_UP
-        loops = max(3, int(SAMPLE / max(seconds, 1e-9)))
-        found[name] = min(_sample(dumps, obj, loops) / loops for _ in range(SAMPLES)) * 1e6
+        found[name] = time_of(dumps, obj)
     return found
+
+
+def time_of(dumps: Callable[[Any], bytes], obj: Any) -> float:
+    """Return how many microseconds a dump of `obj` takes, at the least."""
+    seconds = _sample(dumps, obj, WARM_UP) / WARM_UP
+    loops = max(3, int(SAMPLE / max(seconds, 1e-9)))
+    return min(_sample(dumps, obj, loops) / loops for _ in range(SAMPLES)) * 1e6
 
 
 def _sample(dumps: Callable[[Any], bytes], obj: Any, loops: int) -> float:

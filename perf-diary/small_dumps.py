@@ -1,0 +1,239 @@
+"""Small dumps with objects in them, as tasks, messages and settings have: a pickler made for each, against stock's.
+
+    shape x way --> processes of its own, in turns: the same bytes? how long? --> one line a shape, geometric means
+
+    stock, ours, pure     pickle._Pickler; fastpickle.Pickler; the same without the C pickler
+    dill, installed       dill.dumps; the same under install()
+
+So little is saved in such a dump that what is asked before it counts.  Each way has processes of its own: to go from
+one to the other in one process makes the interpreter forget what it had specialised.
+
+Not for: what only dill can save (``by_value.py``), nor for what is much (``grafting.py``, ``pure.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import importlib
+import io
+import json
+import os
+import pathlib
+import pickle
+import platform
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import by_value
+
+import fastpickle
+from fastpickle.cli import _timing
+
+WAYS = ("stock", "ours", "pure", "dill", "installed")
+PAIRS = (("ours", "stock"), ("pure", "stock"), ("installed", "dill"))
+TURNS = 3
+
+
+class Reduced:
+    """Has a reduce of its own."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __reduce__(self) -> Any:
+        return Reduced, (self.value,)
+
+
+class Stated:
+    """Has a state of its own."""
+
+    def __init__(self, value: object) -> None:
+        self.value, self.text = value, "text"
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__}
+
+
+class Plain:
+    """Has nothing of its own."""
+
+    def __init__(self, value: object) -> None:
+        self.value, self.text = value, "text"
+
+
+@dataclasses.dataclass
+class Setting:
+    """Is a dataclass."""
+
+    number: int
+    text: str = "x"
+    sizes: list[int] = dataclasses.field(default_factory=lambda: [1, 2])
+
+
+class Colour(enum.Enum):
+    """Is an enum."""
+
+    RED = 1
+
+
+class Slotted:
+    """Has slots."""
+
+    __slots__ = ("a", "b")
+
+    def __init__(self) -> None:
+        self.a, self.b = 1, "x"
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+def _day(i: int) -> datetime.date:
+    return datetime.date(2020, 1, 1 + i % 28)
+
+
+SHAPES: dict[str, Callable[[], Any]] = {
+    "an object with a reduce": lambda: Reduced("text"),
+    "a dict with two of them": lambda: {"id": 5, "first": Reduced(1), "second": Reduced("text")},
+    "10 of them": lambda: [Reduced(i) for i in range(10)],
+    "40 of them": lambda: [Reduced(i) for i in range(40)],
+    "10 rows with one": lambda: [{"id": i, "value": Reduced(i)} for i in range(10)],
+    "one far inside": lambda: {"a": 1, "b": [1, 2], "c": {"x": Reduced(1)}},
+    "5 with a state": lambda: [Stated(i) for i in range(5)],
+    "an instance": lambda: Plain(1),
+    "a dict with an instance": lambda: {"a": 1, "s": Plain(1), "l": [1, 2, 3]},
+    "5 instances": lambda: [Plain(i) for i in range(5)],
+    "20 instances": lambda: [Plain(i) for i in range(20)],
+    "40 instances": lambda: [Plain(i) for i in range(40)],
+    "a dict with a dataclass": lambda: {"a": 1, "d": Setting(1)},
+    "5 dataclasses": lambda: [Setting(i) for i in range(5)],
+    "slots": Slotted,
+    "an enum in a dict": lambda: {"c": Colour.RED, "n": 1},
+    "a namedtuple": lambda: Pair(1, "x"),
+    "a date in a dict": lambda: {"t": _day(0), "n": 1},
+    "10 dates": lambda: [_day(i) for i in range(10)],
+    "40 dates": lambda: [_day(i) for i in range(40)],
+    "20 rows with dates": lambda: [{"id": i, "t": _day(i)} for i in range(20)],
+    "a Decimal in a dict": lambda: {"d": decimal.Decimal("1.5"), "n": 1},
+    "a UUID in a dict": lambda: {"u": uuid.UUID(int=5)},
+    "a path in a dict": lambda: {"p": pathlib.PurePosixPath("/a/b")},
+    "a set in a dict": lambda: {"s": {1, 2, 3}, "n": 1},
+    "an OrderedDict": lambda: collections.OrderedDict(a=1, b=2),
+    "an exception": lambda: ValueError("x"),
+    "a class": lambda: Plain,
+    "a function and a number": lambda: [os.path.join, 1],
+}
+
+
+def _dumps(way: str) -> Callable[[Any], bytes]:
+    """Return what dumps in one of the ways, in this process."""
+    if way in ("dill", "installed"):
+        if way == "installed":
+            fastpickle.install()
+        dumps: Callable[[Any], bytes] = importlib.import_module("dill").dumps
+        return dumps
+    cls: Any = pickle._Pickler if way == "stock" else fastpickle.Pickler  # type: ignore[attr-defined]  # private
+
+    def by_pickler(obj: Any) -> bytes:
+        file = io.BytesIO()
+        cls(file).dump(obj)
+        return file.getvalue()
+
+    return by_pickler
+
+
+def serve(way: str, names: Sequence[str]) -> dict[str, float]:
+    """Time the shapes in this process; gives microseconds.
+
+    Raises:
+        SystemExit: If the bytes are not stock's.
+    """
+    dumps = _dumps(way)
+    found = {}
+    for name in names:
+        obj = importlib.import_module(Path(__file__).stem).SHAPES[name]()  # whose classes are not of ``__main__``
+        if way not in ("dill", "installed") and dumps(obj) != _dumps("stock")(obj):
+            raise SystemExit(f"{way}, {name}: other bytes than stock's")
+        found[name] = by_value.time_of(dumps, obj)
+    return found
+
+
+def measure(names: Sequence[str], turns: int, ways: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Time each way in processes of its own, which take turns; gives for each the least microseconds of each shape."""
+    found: dict[str, dict[str, float]] = {way: {} for way in ways}
+    for _ in range(turns):
+        for way in ways:
+            command = [sys.executable, str(Path(__file__).resolve()), "--serve", way, "--only", *names]
+            environ = {**os.environ, "FASTPICKLE_PURE": "1" if way == "pure" else "0"}
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environ)
+            if done.returncode:
+                raise SystemExit(done.returncode)
+            for name, time in json.loads(done.stdout).items():
+                found[way][name] = min(time, found[way].get(name, time))
+    return found
+
+
+def table(found: dict[str, dict[str, float]]) -> str:
+    """Give the table: how many times as fast as stock, or dill, each of ours is."""
+    pairs = [(ours, stock) for ours, stock in PAIRS if ours in found]
+    lines = [
+        f"| what | {' | '.join(f'{stock}, us | {stock} / {ours}' for ours, stock in pairs)} |",
+        f"| --- {'| --: | --: ' * len(pairs)}|",
+    ]
+    for name in found["stock"]:
+        cells = [f"{found[stock][name]:,.1f} | {found[stock][name] / found[ours][name]:.2f}x" for ours, stock in pairs]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    means = [
+        f"| {_timing.geometric_mean([found[stock][name] / time for name, time in found[ours].items()]):.2f}x"
+        for ours, stock in pairs
+    ]
+    lines.append(f"| **geometric mean** | {' | '.join(means)} |")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: The arguments, without the name of the program.
+
+    Returns:
+        The exit status.
+    """
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").partition("\n")[0],
+        epilog="how to read it: 2.00x is half of stock's time, so more is better. It takes 40 s.",
+    )
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=SHAPES, help="measure these shapes")
+    parser.add_argument("--turns", type=int, default=TURNS, help=f"processes of each way (default: {TURNS})")
+    parser.add_argument("--serve", choices=WAYS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    names = list(arguments.only or SHAPES)
+    if arguments.serve:
+        print(json.dumps(serve(arguments.serve, names)))
+        return 0
+    try:
+        version = f", dill {importlib.import_module('dill').__version__}"
+        ways: Sequence[str] = WAYS
+    except ImportError:
+        version = "; dill is not installed"
+        ways = WAYS[:3]
+    print(table(measure(names, arguments.turns, ways)))
+    print(f"\n{platform.python_implementation()} {platform.python_version()}{version}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
