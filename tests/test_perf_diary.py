@@ -46,6 +46,7 @@ pure = load("pure")
 profiles = load("profiles")
 executors = load("executors")
 by_value = load("by_value")
+small_dumps = load("small_dumps")
 shapes = grafting.shapes
 
 
@@ -730,3 +731,22 @@ class TestByValue:
         monkeypatch.setattr(backend, "dumps", lambda obj: b"")
         with pytest.raises(SystemExit, match="small dict: other bytes"):
             by_value.serve("backend", ["small dict"])
+
+
+class TestSmallDumps:
+    """``small_dumps.py``."""
+
+    def test_table(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """Each way once, with stock's bytes."""
+        assert small_dumps.main(["--turns", "1", "--only", "an instance", "10 dates"]) == 0
+        out = capfd.readouterr().out
+        assert "| 10 dates | " in out
+        pairs = out.partition("\n")[0].count(" / ")
+        assert pairs == (2 if importlib.util.find_spec("dill") is None else 3)
+        assert out.count("x |") == pairs * (out.count("\n| ") - 1)
+
+    def test_other_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They end it."""
+        monkeypatch.setattr(small_dumps.fastpickle.Pickler, "dump", lambda self, obj: None)
+        with pytest.raises(SystemExit, match="ours, a class: other bytes"):
+            small_dumps.serve("ours", ["a class"])
