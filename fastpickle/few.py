@@ -15,9 +15,10 @@ Not for: plain data (`small` begins with that, and takes half as long), nor for 
 
 from __future__ import annotations
 
+import copyreg
 from itertools import chain
 from operator import length_hint
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .brief import asks_anybody
@@ -26,7 +27,7 @@ from .doubts import Dump
 from .encoders import Memo, NotBrief, Parts, encode_all, encode_name
 from .graft import FEWEST
 from .hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
-from .instances import ASKED_FOR, HEAP_TYPE, REDUCES, has_only_a_dict
+from .instances import ASKED_FOR, has_only_a_dict, is_for_stock
 from .known import METACLASS_IDS, has_reduce_entry
 from .levels import Level, note_levels, save_levels
 from .loop import save_all
@@ -62,6 +63,9 @@ from pickle import (  # isort: skip
 
 __all__ = ["BY_NAME", "save_few", "undo_few"]
 
+_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
+_slotnames: Any = copyreg._slotnames  # type: ignore[attr-defined]  # as above
+
 #: A container of more items is left to the loop, or to C.
 _MOST_ITEMS: Final = FEWEST - 1
 #: Up to so many pieces a container or an instance is begun; where C may be asked, up to so many: it takes no longer
@@ -73,7 +77,7 @@ _FEW_PIECES: Final = 110
 _ROOM: Final = 24 << 10
 _LONGEST_NAME: Final = 512
 _LONGEST_IN_SET: Final = 63
-_MOST_BITS: Final = 256
+_MOST_BITS: Final = 64
 #: A class or function of these types is saved by its name, if it is found there.
 BY_NAME: Final = METACLASS_IDS | {id(FunctionType), id(BuiltinFunctionType)}
 _MEMOIZED_SET: Final = EMPTY_SET + MEMOIZE
@@ -146,8 +150,9 @@ def save_few(
         return True
     if found == _ANYBODYS_NEXT and may_be_much:
         found = _MUCH
-    if not pieces or (found == _MUCH and (may_graft or rule is not STOCK_RULE)):
-        return None if found == _ANYBODYS_NEXT else False
+    data = b"".join(pieces)
+    if not data or len(data) >= framer._FRAME_SIZE_TARGET or (found == _MUCH and (may_graft or rule is not STOCK_RULE)):
+        return None if found == _ANYBODYS_NEXT and not data else False
     write = state["write"]
     try:
         write(PROTO + bytes((plan.proto,)))
@@ -155,7 +160,7 @@ def save_few(
         memo.clear()
         raise
     framer.start_framing()
-    write(b"".join(pieces))
+    write(data)
     pieces.clear()
     try:
         if found == _MUCH:
@@ -255,7 +260,7 @@ def _encode(
                 pieces.append(x)
                 pieces.append(MEMOIZE)
                 memo[key] = len(memo), x
-            elif len(pieces) > most:
+            elif len(pieces) > most or room < 0:
                 return _put_back(levels, owner, ending, items, _MUCH)
             elif t is dict:
                 if len(x) > _MOST_ITEMS or (lengths is not None and _is_for_rule(rule, lengths, x)):
@@ -298,24 +303,33 @@ def _encode(
                 items = iter(x)
                 break
             elif id(t) in BY_NAME:
-                if not _encode_name(parts, x, memo, pieces):
-                    return _put_back(levels, owner, ending, items)
+                n = _encode_name(parts, x, memo, pieces)
+                if not n:
+                    return _put_back(levels, owner, ending, items, _MUCH)
+                room -= n
             elif t is set or t is frozenset:
+                n = len(pieces)
                 if not _encode_set(plan, x, t, memo, pieces):
                     return _put_back(levels, owner, ending, items, _MUCH)
+                room -= sum(map(len, pieces[n:]))
             else:
                 kind = kinds.get(t) if id(type(t)) in METACLASS_IDS else _NOT_FOR_US
                 if kind is None:
                     kind = kinds[t] = _kind_of(pickler, plan, t)
                 if kind == _BARE:
                     state = x.__dict__
-                    if not state or type(state) is not dict or not ASKED_FOR.isdisjoint(state):
-                        return _put_back(levels, owner, ending, items)
-                    # what its reduce gives is copyreg.__newobj__, (t,), state
+                    if type(state) is not dict or not state or not ASKED_FOR.isdisjoint(state):
+                        return _put_back(levels, owner, ending, items, _MUCH)
+                    # Its reduce gives copyreg.__newobj__, (t,), state; the first one leaves a note in the class.
                     if id(t) in memo:
                         pieces.append(_get(memo[id(t)][0]))
-                    elif not _encode_name(parts, t, memo, pieces):
-                        return _put_back(levels, owner, ending, items)
+                    elif x.__reduce_ex__(plan.proto)[0] is not _newobj:
+                        return _put_back(levels, owner, ending, items, _MUCH)
+                    else:
+                        n = _encode_name(parts, t, memo, pieces)
+                        if not n:
+                            return _put_back(levels, owner, ending, items, _MUCH)
+                        room -= n
                     pieces.append(_NEW)
                     memo[key] = len(memo), x
                     levels.append((owner, ending, items))
@@ -325,13 +339,14 @@ def _encode(
                     break
                 reduce = x.__reduce_ex__ if kind == _IN_C else None
                 if type(reduce) is not BuiltinMethodType or reduce.__self__ is not x:
-                    return _put_back(levels, owner, ending, items)
+                    # C is left what it may write
+                    return _put_back(levels, owner, ending, items, _ANYBODYS_NEXT if is_for_stock(t) else _MUCH)
                 rv = reduce(plan.proto)
                 form = None
                 if type(rv) is tuple and 2 <= len(rv) <= 6 and not asks_anybody(rv[0], t):
                     form = usual_form(plan, x, rv)
                 if form is None:
-                    return _put_back(levels, owner, ending, items)
+                    return _put_back(levels, owner, ending, items, _MUCH)
                 levels.append((owner, ending, items))
                 owner = x
                 ending = reduced(pickler, plan, x, rv, form)
@@ -360,8 +375,7 @@ def _encode(
                 memo[id(owner)] = len(memo), owner
                 if finish is not None:
                     *_, listitems, dictitems = finish.args
-                    if batch:
-                        levels.append((owner, state_ending, iter(batch)))
+                    levels.append((owner, state_ending, iter(batch)))  # also if it is empty: for the notes
                     if listitems is not None:
                         batch = [*listitems]
                         ending = APPENDS if len(batch) > 1 else APPEND
@@ -378,7 +392,7 @@ def _encode(
             owner, ending, items = levels.pop()
 
 
-def _put_back(levels: list[Level], owner: Any, ending: Any, items: Any, why: int = _ANYBODYS_NEXT) -> int:
+def _put_back(levels: list[Level], owner: Any, ending: Any, items: Any, why: int) -> int:
     """Leave an item of the innermost level, and what comes after it."""
     items.__setstate__(items.__reduce__()[2] - 1)
     levels.append((owner, ending, items))
@@ -395,19 +409,20 @@ def _is_for_rule(rule: GraftRule, lengths: tuple[int, ...], obj: dict[Any, Any])
     return not lengths or len(obj) in lengths or any(type(key) is str and key in rule.names for key in [*obj])
 
 
-def _encode_name(parts: Parts, obj: Any, memo: Memo, pieces: list[bytes]) -> bool:
-    """Append a class or function that is saved by its name; tell whether it is."""
+def _encode_name(parts: Parts, obj: Any, memo: Memo, pieces: list[bytes]) -> int:
+    """Append a class or function that is saved by its name, and return how many bytes that is; 0 if it is not."""
     before = len(memo)
     n = len(pieces)
     try:
         encode_name(parts, obj, memo, before, pieces)
-        if sum(map(len, pieces[n:])) <= _LONGEST_NAME:
-            return True
+        size = sum(map(len, pieces[n:]))
+        if size <= _LONGEST_NAME:
+            return size
     except (NotBrief, UnicodeEncodeError):
         pass
     forget(memo, before)
     del pieces[n:]
-    return False
+    return 0
 
 
 def _encode_set(plan: Plan, obj: Any, t: type, memo: Memo, pieces: list[bytes]) -> bool:
@@ -438,8 +453,6 @@ def _encode_set(plan: Plan, obj: Any, t: type, memo: Memo, pieces: list[bytes]) 
 
 def _kind_of(pickler: Any, plan: Plan, t: type) -> int:
     """Tell what is to be done with instances of a type, the type of which is one of `METACLASSES`."""
-    if not REDUCES.isdisjoint(vars(t)) and t.__flags__ & HEAP_TYPE and t not in WRITTEN_IN_C:
-        return _NOT_FOR_US  # most often, so it is asked first
     if (
         issubclass(t, type)
         or dict.get(pickler.dispatch, t) is not None  # dill's table has more for metaclasses only
@@ -448,10 +461,8 @@ def _kind_of(pickler: Any, plan: Plan, t: type) -> int:
     ):
         return _NOT_FOR_US
     if has_only_a_dict(t):
-        return _BARE
-    if (not t.__flags__ & HEAP_TYPE or t in WRITTEN_IN_C) and t is not MethodType:  # which asks for a name
-        return _IN_C
-    return _NOT_FOR_US
+        return _BARE if copyreg._slotnames is _slotnames else _NOT_FOR_US  # type: ignore[attr-defined]  # as below
+    return _IN_C if t in WRITTEN_IN_C or t is range else _NOT_FOR_US
 
 
 def undo_few(pickler: Any) -> None:

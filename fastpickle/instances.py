@@ -228,6 +228,8 @@ def is_for_stock(t: type) -> bool:
 
     If a few of them are all that is dumped, there is nothing to be gained.
     """
+    if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
+        return False
     if not t.__flags__ & HEAP_TYPE:
         return t not in STDLIBS and id(t) not in _FOR_C
     return is_somebodys(t)
@@ -324,7 +326,8 @@ def has_only_a_dict(t: type) -> bool:
             not c.__flags__ & HEAP_TYPE
             or not _UNUSUAL.isdisjoint(of_class)
             or type(of_class.get("__dict__", _DICT)) is not type(_DICT)
-            or of_class.get("__slotnames__", _NO_SLOTS) != _NO_SLOTS
+            or type(slots := of_class.get("__slotnames__", _NO_SLOTS)) is not list
+            or slots
         ):
             return False
     return False

@@ -21,7 +21,17 @@ from typing import Any, Final
 
 from .cpickler import give_back, prepare_to_keep
 
-__all__ = ["AT_ONCE", "AT_ROOT", "IN_BATCHES", "LazyMemo", "counting", "fetch_memos", "keep_memo", "update_memo"]
+__all__ = [
+    "AT_ONCE",
+    "AT_ROOT",
+    "IN_BATCHES",
+    "LazyMemo",
+    "counting",
+    "fetch_memos",
+    "is_lazy",
+    "keep_memo",
+    "update_memo",
+]
 
 
 def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
@@ -44,13 +54,13 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
         _references[where] = references
     cls = type(pickler)
     times_fetched = _times_fetched
-    if references <= _references.get(where, 0) and _is_lazy(cls) and cls.__weakrefoffset__:
+    if references <= _references.get(where, 0) and is_lazy(cls) and cls.__weakrefoffset__:
         state = pickler.__dict__
         prepare_to_keep(grafter)
         state["_fastpickle_memo"] = _Kept(memo, grafter)
         del state["memo"]
         _note(pickler)
-        if _times_fetched != times_fetched and not _is_lazy(cls):
+        if _times_fetched != times_fetched and not is_lazy(cls):
             _fetch_memo(pickler)  # uninstall() was called meanwhile
     else:
         update_memo(memo, grafter)
@@ -135,7 +145,7 @@ class LazyMemo:
         return memo
 
 
-def _is_lazy(cls: type) -> bool:
+def is_lazy(cls: type) -> bool:
     """Tell whether a `LazyMemo` is found where an instance has no memo."""
     for c in cls.__mro__:
         if "memo" in c.__dict__:

@@ -67,7 +67,7 @@ from .opcodes import (
     pack_binunicode,
 )
 from .reduce import AS_CLASS, old_value, save_object, value_by
-from .way import begin, begin_reduced, undo, way_of
+from .way import FEWEST_OF_FEW, begin, begin_reduced, undo, way_of
 
 __all__ = ["Pickler"]
 
@@ -82,7 +82,6 @@ _ATOMS = frozenset(hooks.ATOMS)
 _CONTAINER_IDS = hooks.CONTAINER_IDS
 #: A container of fewer items is not asked whether it is worth a plan, or written at once: its items are.
 _FOR_PLAN = 4
-_FOR_PLAN_OF_FEW = 8
 #: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
@@ -192,7 +191,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 or (
                     id(t) in _CONTAINER_IDS
                     and (
-                        len(obj) >= _FOR_PLAN_OF_FEW
+                        (len(obj) >= FEWEST_OF_FEW or (bool(obj) and _are_many(self)))
                         if plan is FEW
                         else (t is tuple or t is dict or t is list)
                         and (
@@ -227,7 +226,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     if is_asked_about(self, obj):
                         save_pers(self, x)
                         return
-            x = self.memo.get(id(obj))
+            memo = self.memo
+            x = memo.get(id(obj))
             if x is not None:
                 self.write(self.get(x[0]))
                 return
@@ -311,7 +311,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if plan is FEW and (n := len(self.memo)) > _FEW_MEMOIZED and (n > _MANY_MEMOIZED or not is_somebodys(t)):
+            if (
+                plan is FEW
+                and type(memo) is dict
+                and len(memo) > _FEW_MEMOIZED
+                and (len(memo) > _MANY_MEMOIZED or not is_somebodys(t))
+            ):
                 plan = hooks.plan(self)  # it takes 6 us to begin, more than it takes to save a few objects without
                 if plan:
                     begin_reduced(self, plan, obj)
@@ -330,6 +335,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         finally:
             if end is not None:
                 undo(self, end)
+
+
+def _are_many(pickler: Any) -> bool:
+    """Tell whether so much has been saved hook by hook that what comes next should get a plan."""
+    memo = pickler.memo
+    return type(memo) is dict and len(memo) > _MANY_MEMOIZED
 
 
 for _name, _method in batch_methods.items():

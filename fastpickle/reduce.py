@@ -292,7 +292,11 @@ def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
         has_default: what `_has_default_reduce` said before.
     """
     if type(reduce) is BuiltinMethodType:
-        return reduce.__self__ is obj and (has_default or not t.__flags__ & HEAP_TYPE or t in WRITTEN_IN_C)
+        return reduce.__self__ is obj and (
+            has_default
+            # Another metaclass may have flags, and a hash, of its own.
+            or (id(type(t)) in METACLASS_IDS and (not t.__flags__ & HEAP_TYPE or t in WRITTEN_IN_C))
+        )
     return reduce is _reduce_complex
 
 

@@ -31,6 +31,7 @@ from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from .instances import has_only_a_dict, held_by, is_for_stock, is_leaf
 from .known import METACLASS_IDS
 from .last import last
+from .lazymemo import is_lazy
 from .levels import Level
 from .loop import save_all
 from .older import overrides_batches
@@ -126,18 +127,22 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         elif id(t) in BY_NAME or is_leaf(t) or is_for_stock(t):
             content = _SOMEBODYS
         elif has_only_a_dict(t):
-            if may_graft and is_own and not (last.may_be_little(t) and _content(obj.__dict__, dict, _FEW) < _MUCH):
+            state = obj.__dict__
+            if type(state) is not dict:
+                return False
+            if may_graft and is_own and not (last.may_be_little(t) and _content(state, dict, _FEW) < _MUCH):
                 return False
             content = _INSTANCES
         else:
             held = held_by(obj, t)  # if it is little, nothing is to be gained
-            if held is None or _content(held, tuple, _FEW) >= _MUCH:
+            if held is None or _content(held, tuple, _FEW) >= _INSTANCES:  # in which there may be much
                 return False
             content = _SOMEBODYS
         if (
             content == _SOMEBODYS
             and save not in hooks.hash_rules
             and not (TELLS_WHOSE and overrides_batches(type(pickler)))
+            and is_lazy(type(pickler))  # nobody sees it if the memo is asked for
             and pickler._fastpickle_plan is None  # not inside of a dump
         ):
             return None
@@ -282,7 +287,7 @@ def _content(obj: Any, t: type, most: int) -> int:
         rows = 1
         obj = obj.values()
     found = None
-    is_for_hooks = False
+    is_for_hooks = has_others = False
     for x in obj:
         t = type(x)
         if t is int or t is str:  # the others are found too, but later
@@ -297,7 +302,9 @@ def _content(obj: Any, t: type, most: int) -> int:
                     if id(t) not in ATOM_IDS:
                         if id(t) not in CONTAINER_IDS:
                             k += _PER_INSTANCE
-                            found = t
+                            if t is not found:
+                                found = t
+                                has_others = has_others or not (is_leaf(t) or is_for_stock(t))
                         elif y:
                             return _MUCH
                 n += k
@@ -313,6 +320,8 @@ def _content(obj: Any, t: type, most: int) -> int:
                         return _MUCH
                 elif is_for_stock(t):
                     is_for_hooks = True
+                else:
+                    has_others = True
                 if not is_for_hooks and n + _PER_INSTANCE * (rows - 1) > most:  # they will be like it
                     return _MUCH
     if is_for_hooks:
@@ -321,7 +330,7 @@ def _content(obj: Any, t: type, most: int) -> int:
         return _MUCH
     if found is None:
         return n
-    return _SOMEBODYS if n <= _FEW_LEAVES and (is_leaf(found) or is_for_stock(found)) else _INSTANCES
+    return _SOMEBODYS if n <= _FEW_LEAVES and not has_others else _INSTANCES
 
 
 def _is_next_no_plain_data(items: Any) -> bool:

@@ -33,7 +33,10 @@ from .parts import SHORTEST_OF_ATOMS
 from .reduce import is_stocks, save_object
 from .splicing import restore
 
-__all__ = ["End", "begin", "begin_reduced", "undo", "way_of"]
+__all__ = ["FEWEST_OF_FEW", "End", "begin", "begin_reduced", "undo", "way_of"]
+
+#: A container of so many items is asked whether it is worth a plan where few objects are saved.
+FEWEST_OF_FEW: Final = 8
 
 #: What is to be undone: the plan that is in force again, None if there was none; the `Dump` of then, or _UNTOUCHED if
 #: there cannot be another one; and the names of adapters.
@@ -43,6 +46,8 @@ End = tuple[Plan | None, Any, tuple[str, ...]]
 _SHORT: Final = frozenset((list, dict, tuple))
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 _WORTH_IT: Final = 24
+#: So many instances of which Python has to save each: a plan takes as long to begin as two or three of them.
+_INSTANCES_OF_FEW: Final = 12
 
 
 def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | None, End | None]:
@@ -205,6 +210,8 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
     """Tell whether an object is saved sooner with a plan, which takes 6 us to begin, than hook by hook."""
     if outer is COLD:
         return is_worth_a_plan(pickler, obj, t)
+    if outer is FEW and len(obj) < FEWEST_OF_FEW:  # so much has come before that more may come
+        return True
     first = next(iter(obj.values() if t is dict else obj))
     kind = type(first)
     if kind is list or kind is dict or kind is tuple:
@@ -213,10 +220,10 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
         return len(obj) >= _WORTH_IT and not (t is dict and _is_module_dict(obj))
     # Instances of a class, which C may write once the class is saved.
     return (
-        t is list
-        and len(obj) >= graft.FEWEST
-        and bool(kind.__flags__ & HEAP_TYPE)
+        (t is list or outer is FEW)
+        and len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else graft.FEWEST)
         and id(type(kind)) in METACLASS_IDS
+        and (outer is FEW or bool(kind.__flags__ & HEAP_TYPE))
         and not is_somebodys(kind)
     )
 

@@ -13,6 +13,8 @@ import functools
 import io
 import pathlib
 import sys
+import time
+import types
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -527,3 +529,206 @@ def test_dill(name: str) -> None:
                 assert dumps(dill.Pickler, obj, protocol) == expected_twice
             assert backend.dumps(obj, protocol) == expected
             assert dumps(backend.Pickler, obj, protocol) == expected_twice
+
+
+class Names:
+    """Is one of many classes, the names of which do not fit into a frame together."""
+
+
+_CLASSES = [type(f"{'n' * 480}_{i}", (Names,), {"__module__": __name__}) for i in range(120)]
+globals().update({c.__name__: c for c in _CLASSES})
+
+
+class _Counted(dict):  # type: ignore[type-arg]
+    """Is the `__dict__` of an instance, and counts what it is asked."""
+
+    asked = 0
+
+    def __bool__(self) -> bool:
+        type(self).asked += 1
+        return True
+
+    def values(self) -> Any:
+        """Count this, too."""
+        type(self).asked += 1
+        return super().values()
+
+
+class _Flags(type):
+    """Has flags of its own."""
+
+    @property
+    def __flags__(cls) -> int:
+        raise LookupError
+
+
+class _OfFlags(metaclass=_Flags):
+    """Has that metaclass."""
+
+
+class _NoLength:
+    """Is a memo that has no length, since nobody asks for it."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, Any] = {}
+
+    def get(self, key: int) -> Any:
+        """Find an object."""
+        return self.found.get(key)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self.found
+
+    def __getitem__(self, key: int) -> Any:
+        return self.found[key]
+
+
+def _reduced_once(run: Run, obj: Any, name: str, value: Callable[[], Any]) -> Any:
+    def reduce(*args: Any) -> Any:
+        run.record("reduce", name)
+        return value()
+
+    setattr(obj, name, reduce)
+    return obj
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_reduces_of_instances_run_once(ours: Implementation) -> None:
+    """What an instance of a builtin type has of its own is asked as often as by stock, whatever comes of it."""
+    for value in (
+        lambda: "function",
+        lambda: (objects.make, (1,)),
+        lambda: (objects.make,),
+        lambda: 1 / 0,
+        lambda: None,
+    ):
+        for make, name in (
+            (lambda: ValueError(1), "__reduce__"),
+            (lambda: ValueError(1), "__reduce_ex__"),
+            (lambda: types.SimpleNamespace(a=1), "__reduce_ex__"),
+            (lambda: collections.OrderedDict(a=1), "items"),
+            (lambda: collections.OrderedDict(a=1), "__getstate__"),
+            (lambda: functools.partial(len), "__reduce__"),
+            (Leaf, "__reduce_ex__"),
+        ):
+            for around in (
+                lambda x: x,
+                lambda x: [x],
+                lambda x: Leaf(a=1, b=x),
+                lambda x: [Leaf(), [x]],
+                lambda x: {"a": Leaf(), "b": {"c": x}},
+            ):
+
+                def steps(
+                    run: Run, value: Any = value, make: Any = make, name: str = name, around: Any = around
+                ) -> None:
+                    run.pickler.dump(around(_reduced_once(run, make(), name, value)))
+
+                check(ORACLE, ours, steps, protocols=(2, 4))
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_frames(ours: Implementation) -> None:
+    """Names, texts of sets and numbers count, too: no frame has more in it than stock's."""
+    some = [_CLASSES[i : i + 40] for i in range(0, 120, 40)]
+    last_one = [objects.Reduced(lambda self: "function")]
+    for obj in (
+        Leaf(a=some, t="x" * 24_000, z=last_one),
+        Leaf(a=some, b=[c() for c in _CLASSES[:40]], z=last_one),
+        Leaf(a=[{f"{'s' * 60}{i}{j}" for i in range(24)} for j in range(40)], t="x" * 24_000, z=last_one),
+        [Leaf(a=[c(), Leaf(b=2**60)], t=f"{'t' * 200}{i}") for i, c in enumerate(_CLASSES[:47])],
+        {"a": some, "t": "x" * 24_500, "u": Leaf(v="v" * 70_000), "z": last_one},
+    ):
+        check(ORACLE, ours, lambda run, obj=obj: run.pickler.dump(obj), protocols=(4,))
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_what_the_reduce_of_object_asks(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`copyreg.__newobj__` and `_slotnames` are asked for, and a class is left with the names of its slots."""
+
+    def leaves_names(run: Run) -> None:
+        new = type("_New", (), {"__module__": __name__, "__qualname__": "_New"})
+        globals()["_New"] = new
+        for make in (lambda: [new()], lambda: new()):
+            obj = make()
+            getattr(obj[0] if isinstance(obj, list) else obj, "__dict__")["a"] = 1  # noqa: B009  # as a state
+            run.pickler.dump(obj)
+            run.record("names", vars(new).get("__slotnames__"))
+            if "__slotnames__" in vars(new):
+                del new.__slotnames__  # type: ignore[attr-defined]
+
+    def other_newobj(run: Run) -> None:
+        monkeypatch.setattr(copyreg, "__newobj__", objects.make)
+        try:
+            run.pickler.dump([Leaf(a=1)])
+            run.pickler.dump(Leaf(a=1))
+        finally:
+            monkeypatch.undo()
+
+    def other_slotnames(run: Run) -> None:
+        monkeypatch.setattr(copyreg, "_slotnames", lambda cls: run.record("slots", cls.__name__) or [])
+        if "__slotnames__" in vars(Below):
+            del Below.__slotnames__  # type: ignore[attr-defined]
+        try:
+            run.pickler.dump([Below(a=1)])
+        finally:
+            monkeypatch.undo()
+
+    for steps in (leaves_names, other_newobj, other_slotnames):
+        check(ORACLE, ours, steps, protocols=(2, 4))
+
+
+def test_nothing_of_others_is_asked() -> None:
+    """Neither a dict that is the `__dict__` of an instance, nor the flags of a class, nor the length of a memo."""
+    odd = Leaf()
+    odd.__dict__ = _Counted(a=1)
+    for obj in (odd, [odd], Leaf(a=odd)):
+        for cls in (Pure, fastpickle.Pickler):
+            _Counted.asked = 0
+            cls(io.BytesIO(), 4).dump(obj)
+            assert not _Counted.asked
+    for obj in (_OfFlags(), [[_OfFlags()]], {"a": [_OfFlags()], "b": 1}, Leaf(a=_OfFlags()), [_OfFlags()] * 60):
+        for dumps in (fastpickle.dumps, lambda obj, protocol: _dumps(Pure, obj, protocol)):
+            assert dumps(obj, 4) == _dumps(Stock, obj, 4)
+    for base in (Stock, Pure, fastpickle.Pickler):
+
+        class Own(base):  # type: ignore[misc, valid-type]
+            def memoize(self, obj: object) -> None:
+                self.memo.found[id(obj)] = len(self.memo.found), obj
+                self.write(b"\x94")
+
+        pickler = Own(io.BytesIO(), 4)
+        pickler.memo = _NoLength()
+        pickler.dump([objects.Reduced(lambda self: (objects.make, (1,)))] * 2)
+
+
+def _dumps(cls: Any, obj: Any, protocol: int) -> bytes:
+    file = io.BytesIO()
+    cls(file, protocol).dump(obj)
+    return file.getvalue()
+
+
+def _tree(depth: int, width: int, make: Callable[[list[Any]], Any]) -> Any:
+    return make([_tree(depth - 1, width, make) for _ in range(width)] if depth else [1])
+
+
+@pytest.mark.skipif(CPickler is None, reason="there is no C pickler")
+@pytest.mark.parametrize("root", [
+    lambda x: [objects.SlottedData(x)], lambda x: objects.SlottedData(x), lambda x: objects.Typed(x, 1), lambda x: [objects.Typed(x, 1)],
+    lambda x: {"a": objects.Colour.RED, "b": x}, lambda x: {"b": x, "a": objects.Colour.RED},
+    lambda x: collections.OrderedDict(a=x), lambda x: [collections.OrderedDict(a=x), datetime.date(2020, 1, 1)],
+    lambda x: {"a": datetime.date(2020, 1, 1), "b": [x]},
+])  # fmt: skip
+def test_c_writes_what_is_below(root: Callable[[Any], Any]) -> None:
+    """A few objects do not keep C from what it may write, however little it is that holds it."""
+    for make in (lambda x: Leaf(a=x, b=1), lambda x: (x, 1), objects.SlottedData):
+        obj = root(_tree(8, 2, make))
+        began = time.process_time()
+        expected = _dumps(Stock, obj, 4)
+        stock = time.process_time() - began
+        times = []
+        for _ in range(3):
+            began = time.process_time()
+            assert _dumps(fastpickle.Pickler, obj, 4) == expected
+            times.append(time.process_time() - began)
+        assert min(times) < stock / 2
