@@ -714,9 +714,14 @@ def _tree(depth: int, width: int, make: Callable[[list[Any]], Any]) -> Any:
 
 @pytest.mark.skipif(CPickler is None, reason="there is no C pickler")
 @pytest.mark.parametrize("root", [
-    lambda x: [objects.SlottedData(x)], lambda x: objects.SlottedData(x), lambda x: objects.Typed(x, 1), lambda x: [objects.Typed(x, 1)],
-    lambda x: {"a": objects.Colour.RED, "b": x}, lambda x: {"b": x, "a": objects.Colour.RED},
-    lambda x: collections.OrderedDict(a=x), lambda x: [collections.OrderedDict(a=x), datetime.date(2020, 1, 1)],
+    lambda x: [objects.SlottedData(x)],
+    lambda x: objects.SlottedData(x),
+    lambda x: objects.Typed(x, 1),
+    lambda x: [objects.Typed(x, 1)],
+    lambda x: {"a": objects.Colour.RED, "b": x},
+    lambda x: {"b": x, "a": objects.Colour.RED},
+    lambda x: collections.OrderedDict(a=x),
+    lambda x: [collections.OrderedDict(a=x), datetime.date(2020, 1, 1)],
     lambda x: {"a": datetime.date(2020, 1, 1), "b": [x]},
 ])  # fmt: skip
 def test_c_writes_what_is_below(root: Callable[[Any], Any]) -> None:
