@@ -7,8 +7,8 @@
                         much --------------------------------------------------------> C, or the loop from there on
 
 Nothing is made that a dump of many objects needs, and of a class that nobody has given a reduce all is known
-(`instances`), so that it is not even asked.  Where code of others has to be called there is nothing to be gained: to
-look at the pickler after it takes as long as to save what it gives.
+(`instances`), so that only its first instance is asked for one.  Where code of others has to be called there is nothing
+to be gained: to look at the pickler after it takes as long as to save what it gives.
 
 Not for: plain data (`small` begins with that, and takes half as long), nor for what a hook forbids (`hooks`).
 """
@@ -61,7 +61,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["BY_NAME", "save_few", "undo_few"]
+__all__ = ["BY_NAME", "begin_frame", "go_on", "save_few", "undo_few"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _slotnames: Any = copyreg._slotnames  # type: ignore[attr-defined]  # as above
@@ -94,6 +94,7 @@ def save_few(
     pickler: Any,
     plan: Plan,
     rule: GraftRule,
+    lengths: tuple[int, ...] | None,
     obj: Any,
     pieces: list[bytes],
     opened: list[Level],
@@ -106,6 +107,7 @@ def save_few(
         pickler: one that has written nothing of this dump, and may do so by `small`.
         plan: the plan in force.
         rule: its `small_rule`.
+        lengths: what the rule gives for the pickler; None if there is nothing of the kind.
         obj: what is dumped.
         pieces: what is encoded of it; if all could be, with the rest and STOP then; empty if it is written.
         opened: what is open, the innermost first; the outermost is what the loop was called for.
@@ -119,10 +121,7 @@ def save_few(
     Raises:
         What `save` raises, and then the pickler is as stock leaves it.
     """
-    state = pickler.__dict__
-    framer = state["framer"]
-    memo = state["memo"]
-    lengths = None if rule.lengths is None else rule.lengths(pickler)
+    memo = pickler.__dict__["memo"]
     if lengths is not None and any(
         type(level[0]) is dict and _is_for_rule(rule, lengths, level[0]) for level in opened
     ):
@@ -151,35 +150,56 @@ def save_few(
     if found == _ANYBODYS_NEXT and may_be_much:
         found = _MUCH
     data = b"".join(pieces)
-    if not data or len(data) >= framer._FRAME_SIZE_TARGET or (found == _MUCH and (may_graft or rule is not STOCK_RULE)):
+    if (
+        not data
+        or len(data) >= pickler.framer._FRAME_SIZE_TARGET
+        or (found == _MUCH and (may_graft or rule is not STOCK_RULE))
+    ):
         return None if found == _ANYBODYS_NEXT and not data else False
-    write = state["write"]
-    try:
-        write(PROTO + bytes((plan.proto,)))
-    except BaseException:  # so far nothing would be memoized
-        memo.clear()
-        raise
-    framer.start_framing()
-    write(data)
+    begin_frame(pickler, plan, data)
     pieces.clear()
-    try:
-        if found == _MUCH:
-            state["_fastpickle_plan"] = plan
-            state["_fastpickle_dump"] = Dump(pickler, obj, is_usual=True)
-            n = sum([length_hint(level[2]) + 1 for level in levels])
-            save_all(pickler, plan, levels[0][2], n, write, levels[1:])
-        else:
-            state["_fastpickle_plan"] = FEW if rule is STOCK_RULE else ASIDE
-            try:
-                save_levels(pickler, plan, levels, write, memo)
-            except BaseException as exc:
-                note_levels(exc, reversed(levels))
-                raise
-    finally:
-        undo_few(pickler)
+    if found == _MUCH:
+        go_on(pickler, plan, obj, levels)
+    else:
+        pickler.__dict__["_fastpickle_plan"] = FEW if rule is STOCK_RULE else ASIDE
+        try:
+            save_levels(pickler, plan, levels, pickler.write, memo)
+        except BaseException as exc:
+            note_levels(exc, reversed(levels))
+            raise
+        finally:
+            undo_few(pickler)
     pickler.write(STOP)
     pickler.framer.end_framing()
     return True
+
+
+def begin_frame(pickler: Any, plan: Plan, data: bytes) -> None:
+    """Write what is encoded of a dump of which nothing has been written, with room for more in the frame."""
+    try:
+        pickler.write(PROTO + bytes((plan.proto,)))
+    except BaseException:  # so far nothing would be memoized
+        pickler.memo.clear()
+        raise
+    pickler.framer.start_framing()
+    pickler.write(data)
+
+
+def go_on(pickler: Any, plan: Plan, obj: Any, levels: list[Level]) -> None:
+    """Save what is left of a dump by the loop, where nobody's code has run so far.
+
+    Args:
+        pickler, plan, obj: as said.
+        levels: what is open, the innermost last; the first is what the loop is called for.
+    """
+    state = pickler.__dict__
+    state["_fastpickle_plan"] = plan
+    try:
+        state["_fastpickle_dump"] = Dump(pickler, obj, is_usual=True)
+        n = sum([length_hint(level[2]) + 1 for level in levels])
+        save_all(pickler, plan, levels[0][2], n, pickler.write, levels[1:])
+    finally:
+        undo_few(pickler)
 
 
 #: What `_encode` says: all is encoded; there is much; or something whose reduce may be anybody's comes next.
@@ -406,7 +426,7 @@ def _get(i: int) -> bytes:
 
 def _is_for_rule(rule: GraftRule, lengths: tuple[int, ...], obj: dict[Any, Any]) -> bool:
     """Tell whether a dict may be one that a library's rule is about; no key is asked whether it is equal."""
-    return not lengths or len(obj) in lengths or any(type(key) is str and key in rule.names for key in [*obj])
+    return len(obj) in lengths or any(type(key) is str and key in rule.names for key in [*obj])
 
 
 def _encode_name(parts: Parts, obj: Any, memo: Memo, pieces: list[bytes]) -> int:
@@ -461,7 +481,7 @@ def _kind_of(pickler: Any, plan: Plan, t: type) -> int:
     ):
         return _NOT_FOR_US
     if has_only_a_dict(t):
-        return _BARE if copyreg._slotnames is _slotnames else _NOT_FOR_US  # type: ignore[attr-defined]  # as below
+        return _BARE if copyreg._slotnames is _slotnames else _NOT_FOR_US  # type: ignore[attr-defined]  # as above
     return _IN_C if t in WRITTEN_IN_C or t is range else _NOT_FOR_US
 
 

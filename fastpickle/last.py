@@ -2,6 +2,7 @@
 
     C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class at
                                                     the top; a library's, not about the like of what it gave up
+    an instance turned out to be much ------------> the next one of its class is left to C
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
 What is remembered is a guess, never a reason for other bytes: wrong, C has begun in vain.

@@ -1,6 +1,7 @@
 """`Pickler`: the stock pure-Python pickler, with plain data written by one loop instead of a call per object and hook.
 
-    dump(obj) --- all of it by the C pickler, if the file is in memory (`graft`); else
+    dump(obj) --- all of it by the C pickler, if the file is in memory (`graft`), or at once (`small`); or with FEW or
+                  ASIDE in force, if nothing is to be gained; else
     save(obj) --- plan: hooks.plan(self), once a dump
               --+-- the root of a dump:         the C pickler, if it can write all of it (`graft`); one with a reduce of
                 |                               its own as PLAIN, up to what that gives: if it is much, by a plan
@@ -8,7 +9,7 @@
                 +-- a plan without the type:  save_object (`reduce`), whose parts are saved in the same ways
                 +-- PLAIN:                    stock's save(), hook by hook, with the atoms sooner
                 +-- ASIDE, COLD:              as PLAIN; a container that is worth a plan is saved as if it were a root
-                +-- FEW:                      as PLAIN; with a plan from the first reduce on that gives much
+                +-- FEW:                      as ASIDE; with a plan once it turns out to be many
 
 Everything that stock keeps in `memo`, `framer` and `write` is kept there at every moment at which other code can look:
 stock's methods, overrides and ours may be mixed within one dump, and `install()` may come and go between two of them.
@@ -147,7 +148,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             try:
                 self.save(obj)
             finally:
-                if self._fastpickle_plan is few:
+                if self._fastpickle_plan is few:  # most often, and then its `__dict__` need not be asked for
                     object.__delattr__(self, "_fastpickle_plan")
                 else:
                     undo_few(self)

@@ -7,8 +7,8 @@
 Of a dump of a few objects more than half goes into what it begins and ends with: a frame that is filled and emptied,
 a `Dump`, a look at what the C pickler could do.  None of that is needed where all fits into one frame, nobody's code
 runs, and no hook listens.  So it is for picklers that the C pickler may not write for (`graft`), and for what is too
-small for it, by a look at the first two levels.  Where something else turns up, C is asked after all; or if that must
-not be, what is encoded is written to a frame, and the loop goes on from there.
+small for it, by a look at the first two levels.  Where something else turns up, `few` encodes that, too; where it is
+much, C is asked after all, or if that must not be, the loop goes on from what is encoded.
 
 Not for: deciding what a hook forbids (`hooks`), nor for containers that are long (`loop`, `plain`).
 """
@@ -17,15 +17,12 @@ from __future__ import annotations
 
 from io import BytesIO
 from itertools import chain
-from operator import length_hint
 from struct import Struct
-from types import FunctionType
 from typing import Any, Final
 
 from . import hooks
 from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
-from .doubts import Dump
-from .few import BY_NAME, save_few
+from .few import BY_NAME, begin_frame, go_on, save_few
 from .graft import FEWEST, may_be_plain
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from .instances import has_only_a_dict, held_by, is_for_stock, is_leaf
@@ -33,7 +30,6 @@ from .known import METACLASS_IDS
 from .last import last
 from .lazymemo import is_lazy
 from .levels import Level
-from .loop import save_all
 from .older import overrides_batches
 from .opcodes import (
     BINGET,
@@ -55,7 +51,6 @@ from .opcodes import (
 )
 from .parts import SHORTEST_RUN
 from .rules import GraftRule
-from .splicing import restore
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -156,11 +151,12 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
     framer = state["framer"]
     memo = state["memo"]
     file_write = framer.file_write
+    lengths = None
     if (
         memo
         or framer.current_frame is not None
         or "_fastpickle_plan" in state  # inside of a dump
-        or (rule.lengths is not None and not rule.lengths(pickler))
+        or (rule.lengths is not None and not (lengths := rule.lengths(pickler)))
     ):
         return False
     file = file_write.__self__
@@ -194,7 +190,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         raise
     if is_for_few:
         opened.append((None, None, iter(() if opened else (obj,))))
-        is_saved = save_few(pickler, plan, rule, obj, pieces, opened, may_graft, content >= _MUCH)
+        is_saved = save_few(pickler, plan, rule, lengths, obj, pieces, opened, may_graft, content >= _MUCH)
         if not is_saved:
             memo.clear()
             if is_saved is not None and not is_container:
@@ -229,25 +225,9 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
                 return False
             return True
     elif is_ours:
-        try:
-            pickler.write(_UNFRAMED[plan.proto])
-        except BaseException:  # so far nothing would be memoized
-            memo.clear()
-            raise
-        framer.start_framing()
-        pickler.write(data)
+        begin_frame(pickler, plan, data)
         if not is_all:
-            object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
-            try:
-                state["_fastpickle_dump"] = Dump(pickler, obj, is_usual=True)
-                opened.reverse()
-                n = sum([length_hint(level[2]) + 1 for level in opened])
-                save_all(pickler, plan, iter(()), n, framer.write, opened)
-            finally:
-                object.__delattr__(pickler, "_fastpickle_plan")
-                state.pop("_fastpickle_dump", None)
-                if type(framer.file_write) is FunctionType:
-                    restore(framer)
+            go_on(pickler, plan, obj, [(None, None, iter(())), *reversed(opened)])
             pickler.write(STOP)
         pickler.framer.end_framing()
         return True

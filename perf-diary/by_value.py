@@ -17,6 +17,7 @@ import dataclasses
 import functools
 import importlib
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -155,13 +156,28 @@ def _sample(dumps: Callable[[Any], bytes], obj: Any, loops: int) -> float:
     return time.process_time() - began
 
 
-def measure(names: Sequence[str], turns: int) -> dict[str, dict[str, float]]:
-    """Time each way in processes of its own, which take turns; gives for each the least microseconds of each shape."""
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+def measure(
+    names: Sequence[str],
+    turns: int,
+    ways: Sequence[str] = WAYS,
+    script: str = __file__,
+    environ_of: Callable[[str], dict[str, str]] = lambda way: {},
+) -> dict[str, dict[str, float]]:
+    """Time each way in processes of its own, which take turns; gives for each the least microseconds of each shape.
+
+    Args:
+        names: The shapes.
+        turns: How many processes of each way.
+        ways: The ways.
+        script: What a process runs; it takes ``--serve`` and ``--only``.
+        environ_of: Gives what is changed in the environment for a way.
+    """
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for _ in range(turns):
         for way, results in found.items():
-            command = [sys.executable, str(Path(__file__).resolve()), "--serve", way, "--only", *names]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+            command = [sys.executable, str(Path(script).resolve()), "--serve", way, "--only", *names]
+            environ = {**os.environ, **environ_of(way)}
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environ)
             if done.returncode:
                 raise SystemExit(done.returncode)
             results.append(json.loads(done.stdout))

@@ -26,7 +26,6 @@ import os
 import pathlib
 import pickle
 import platform
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Sequence
@@ -169,21 +168,6 @@ def serve(way: str, names: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def measure(names: Sequence[str], turns: int, ways: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Time each way in processes of its own, which take turns; gives for each the least microseconds of each shape."""
-    found: dict[str, dict[str, float]] = {way: {} for way in ways}
-    for _ in range(turns):
-        for way in ways:
-            command = [sys.executable, str(Path(__file__).resolve()), "--serve", way, "--only", *names]
-            environ = {**os.environ, "FASTPICKLE_PURE": "1" if way == "pure" else "0"}
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environ)
-            if done.returncode:
-                raise SystemExit(done.returncode)
-            for name, time in json.loads(done.stdout).items():
-                found[way][name] = min(time, found[way].get(name, time))
-    return found
-
-
 def table(found: dict[str, dict[str, float]]) -> str:
     """Give the table: how many times as fast as stock, or dill, each of ours is."""
     pairs = [(ours, stock) for ours, stock in PAIRS if ours in found]
@@ -229,7 +213,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ImportError:
         version = "; dill is not installed"
         ways = WAYS[:3]
-    print(table(measure(names, arguments.turns, ways)))
+    pure = {"pure": {"FASTPICKLE_PURE": "1"}}
+    found = by_value.measure(
+        names, arguments.turns, ways, __file__, lambda way: pure.get(way, {"FASTPICKLE_PURE": "0"})
+    )
+    print(table(found))
     print(f"\n{platform.python_implementation()} {platform.python_version()}{version}.")
     return 0
 

@@ -416,7 +416,7 @@ def test_who_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastpickle.graft.written_by", lambda *args: asked.append(args))
     for cls in (Pure, fastpickle.Pickler):
         for obj in (_objects("one", 3), (1, *_objects("one", 3)), {"a": _objects("one", 1)[0]}):
-            for module in ("small", "way"):
+            for module in ("few", "way"):
                 monkeypatch.setattr(f"fastpickle.{module}.Dump", lambda *args: asked.append(args))
             cls(io.BytesIO(), 4).dump(obj)
     assert not asked
