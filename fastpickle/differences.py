@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property, lru_cache, partial
 from itertools import compress
-from pickle import FRAME, PROTO
+from pickle import FRAME, MARK, PROTO
 from typing import Any, Final
 
 from ._stdlib import BATCHSIZE, awkward_batches, awkward_escapes, memoized
@@ -27,8 +27,9 @@ from .cpickler import LARGE, ROOM
 from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, is_flat, is_soon_ours
 from .hooks import STOCK_RULE, Plan
 from .mending import Ends, Wanted, mend, mend_last, possible_ends
-from .reading import ends_in, find_doubtful, has_text, is_opcode
+from .reading import ends_in, find_doubtful, has_text, is_batch_of_atoms, is_opcode
 from .rules import texts_of
+from .splicing import content as frame_of
 
 __all__ = ["made_ours"]
 
@@ -142,23 +143,19 @@ class _Written:
         """Tell whether all containers end as Python ends them, now."""
         proto = self.plan.proto
         own = batches_of(self.obj, proto, self.of_items)
-        behind = 2 if self.grafter.is_spliced else 1  # BUILD, STOP
-        if own.end is not None or self.n < SOON_READ or not (self._is_flat or self._is_memo_small):
-            doubtful = self._doubtful
-            if sum(map(len, doubtful)) <= own.marks:  # so those are its own
-                return own.end is None or self._is_end_mended(own, own.end, behind)
-        elif self._is_flat:
-            return True
-        objs = [self.obj]
-        is_inside = not self._is_flat and (self._is_memo_small or self._may_have_others(own))
-        if is_inside and self.of_items is not None:
-            return self._mend(Wanted(None, own.long))  # the memo has what was written of `obj` before in it, too
-        if is_inside:
-            objs += [x for x in self._long_ones() if x is not self.obj]
+        is_memo_small = self._is_memo_small and self.of_items is None  # else what was written before is in it, too
+        if self.n < SOON_READ or not (self._is_flat or is_memo_small):
+            if sum(map(len, self._doubtful)) <= own.marks:  # so those are its own
+                return own.end is None or self._is_end_mended(own, own.long)
+        inside: Iterable[Any] | None = ()
+        if not self._is_flat:
+            inside = self._long_ones() if is_memo_small else self._may_have_ends(own)
+        if inside is None:
+            return self._mend(Wanted(None, own.long))
         ends: Ends = {}
         long = 0
         contents: set[tuple[int, bytes]] | None = set()
-        for x in objs:
+        for x in (self.obj, *inside):
             batches = own if x is self.obj else batches_of(x, proto)
             long += batches.long
             if batches.end is not None:
@@ -170,15 +167,37 @@ class _Written:
                     contents = None
         if not ends:
             return True
-        is_own = own.end is not None and sum(ends.values()) == 1
-        return self._mend(Wanted(ends, long, behind if is_own else 0, contents=contents))
+        if own.end is not None and sum(ends.values()) == 1:
+            return self._is_end_mended(own, long)
+        return self._mend(Wanted(ends, long, contents=contents))
 
-    def _is_end_mended(self, own: Batches, end: tuple[int, int], behind: int) -> bool:
-        """Mend the last batch of the object, all that is in doubt being its own; tell whether that succeeded."""
+    def _is_end_mended(self, own: Batches, long: int) -> bool:
+        """Mend the last batch of the object, which is the only end there is; tell whether that succeeded.
+
+        Args:
+            own: its batches.
+            long: how many others have surely many objects, as in `Wanted`.
+        """
+        assert own.end is not None
+        closes, n = own.end
         pieces = self.grafter.pieces
-        if not self._doubtful[-1]:  # it has begun in another frame
-            return self._mend(Wanted({end: 1}, own.long, behind, is_last=True))
-        pieces[-1] = mend_last(pieces[-1], self._doubtful[-1][-1], end, behind, self.plan.proto >= 4)
+        piece = pieces[-1]
+        framed = self.plan.proto >= 4
+        behind = 2 if self.grafter.is_spliced else 1  # BUILD, STOP
+        content = content_of(self.obj, n, self.plan.proto)
+        mark = 0
+        if content is not None:
+            mark = len(piece) - behind - len(content) - 2
+            start = frame_of(piece, 0)[0] if framed and piece[0] == FRAME[0] else 0
+            if mark <= start or piece[mark - 1] != closes or not piece.startswith(MARK + content, mark):
+                mark = 0  # it has begun in another frame
+        if not mark:
+            is_last = sum(map(len, self._doubtful)) <= own.marks
+            if not (is_last and self._doubtful[-1]):
+                contents = None if content is None else {(closes, content)}
+                return self._mend(Wanted({own.end: 1}, long, behind, is_last, contents))
+            mark = self._doubtful[-1][-1]
+        pieces[-1] = mend_last(piece, mark, own.end, behind, framed)
         return True
 
     @cached_property
@@ -189,8 +208,11 @@ class _Written:
         ends = cache(partial(ends_in, self.pieces, self.plan.proto))
         return [find_doubtful(piece, ends=ends) for piece in self.pieces]
 
-    def _may_have_others(self, own: Batches) -> bool:
-        """Tell whether there may be an end inside, as far as the bytes tell; one by chance takes 0.3 ms."""
+    def _may_have_ends(self, own: Batches) -> Iterable[Any] | None:
+        """Return the containers inside that may have ends, as far as the bytes tell; one by chance may take 0.3 ms.
+
+        None if they cannot be told: what was written of `obj` before is in the memo, too.
+        """
         ends = [
             (piece, mark)
             for piece, doubtful in zip(self.pieces, self._doubtful, strict=True)
@@ -202,7 +224,23 @@ class _Written:
             others = [x for x in ends if x[0][x[1] - 1] != closes or x[0][x[1] + 1 : x[1] + 2] not in opens]
             if len(ends) - len(others) <= n:  # so those are its own
                 ends, n = others, 0
-        return len(ends) > n and (len(ends) > _MOST_READ or any(is_opcode(*x) for x in ends))
+        if len(ends) <= n:
+            return ()
+        if self.of_items is None:
+            long = _long_inside(self.obj, self.pickler.memo, self.n // _PER_ITEM)
+            if len(ends) <= n + sum(batches_of(x, self.plan.proto).possible_ends for x in long):
+                return long  # so the others are theirs
+            if is_flat(self.obj, type(self.obj), self.plan.proto):
+                return ()
+        if n == 0:
+            ends = [x for x in ends[:_MOST_READ] if not is_batch_of_atoms(*x)] + ends[_MOST_READ:]
+            if not ends:
+                return ()
+        if self.of_items is None and self._entries < _MOST_ENTRIES:
+            return self._long_ones()
+        if n > 0 or len(ends) > _MOST_READ or any(is_opcode(*x) for x in ends):  # one of its own is one
+            return self._long_ones() if self.of_items is None else None
+        return ()
 
     def _mend(self, wanted: Wanted) -> bool:
         """Mend what is to be mended, and tell whether that succeeded."""
@@ -221,7 +259,8 @@ class _Written:
     @cached_property
     def _is_flat(self) -> bool:
         """Tell whether C was given a container of atoms only, if that is found sooner than what is in the bytes."""
-        return is_flat(self.obj, type(self.obj), self.plan.proto, self.n)
+        n = self.n if not self._is_dense else self.n * _TIMES
+        return is_flat(self.obj, type(self.obj), self.plan.proto, n)
 
     @cached_property
     def _entries(self) -> Any:
@@ -229,9 +268,18 @@ class _Written:
         return (self.grafter.__sizeof__() - SIZE) // 32
 
     @cached_property
+    def _is_dense(self) -> bool:
+        """Tell whether bytes like MARK are many, so that the bytes take longer to be looked at."""
+        piece = self.pieces[len(self.pieces) // 2]
+        start = len(piece) // 2
+        return bool(piece.count(MARK, start, start + _LOOKED_AT) > _LOOKED_AT // _FEW_FOR_A_MARK)
+
+    @cached_property
     def _is_memo_small(self) -> bool:
         """Tell whether the memo is looked at sooner than the bytes."""
-        return self.n >= BATCHSIZE and bool((self.grafter.__sizeof__() - SIZE) * PER_TABLE_BYTE < self.n)
+        table = (self.grafter.__sizeof__() - SIZE) * PER_TABLE_BYTE
+        n = self.n
+        return n >= BATCHSIZE and (n > table or (n * _TIMES > table and self._is_dense))
 
     @cached_property
     def _is_only_dict(self) -> bool:
@@ -276,9 +324,12 @@ class _Written:
         return self._without_others(compress(self._objs, map(types.__contains__, self._types)))
 
     def _long_ones(self) -> Iterator[Any]:
-        """Yield the lists, dicts and sets of more than a batch."""
+        """Yield the lists, dicts and sets of a batch or more, but for what C was given."""
         batched = [*compress(self._objs, map(_BATCHED.__contains__, self._types))]
-        return self._without_others(compress(batched, map(BATCHSIZE.__le__, map(len, batched))))
+        if max(map(len, batched), default=0) < BATCHSIZE:
+            return iter(())
+        long = self._without_others(compress(batched, map(BATCHSIZE.__le__, map(len, batched))))
+        return (x for x in long if x is not self.obj)
 
     def _without_others(self, objs: Iterable[Any]) -> Iterator[Any]:
         return (x for x in objs if id(x) not in self._others)
@@ -300,6 +351,41 @@ def _has_key(dicts: Iterable[dict[Any, Any]], names: Iterable[Any]) -> bool:
     return any(type(name) is not str or name in x for x in dicts for name in names)
 
 
+def _long_inside(obj: Any, memo: dict[int, Any], most: int) -> list[Any]:
+    """Return lists, dicts and sets of a batch or more in a container: those that are met among the first `most` items.
+
+    Args:
+        obj: what C was given.
+        memo: what was memoized before; that is not written again.
+        most: how many items are looked at; one takes 60 ns.
+    """
+    long: list[Any] = []
+    containers = [obj]
+    known = {id(obj)}
+    while containers:
+        x = containers.pop()
+        t = type(x)
+        if not (t is list or t is dict or t is tuple) or len(x) > most:
+            continue
+        most -= len(x)
+        for y in [*x.values()] if t is dict else x:
+            t = type(y)
+            if (t is list or t is dict or t is tuple or t is set) and id(y) not in known and id(y) not in memo:
+                known.add(id(y))
+                containers.append(y)
+                if t is not tuple and len(y) >= BATCHSIZE:
+                    long.append(y)
+    return long
+
+
+#: Where there is more than one MARK for so few, in so many that are looked at, bytes take so many times as long.
+_FEW_FOR_A_MARK: Final = 200
+_LOOKED_AT: Final = 2_000
+_TIMES: Final = 3
+#: Of so many bytes one item is looked at.
+_PER_ITEM: Final = 256
+#: Up to so many entries of the memo are looked at sooner than a frame is read.
+_MOST_ENTRIES: Final = 5_000
 #: So many frames may be read for what is in them by chance.
 _MOST_READ: Final = 20
 #: So many bytes are searched for a name in the time that it takes to look at an entry of the memo.

@@ -33,7 +33,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["Reader", "Unclear", "ends_in", "find_doubtful", "has_text", "is_opcode", "most_doubtful"]
+__all__ = ["Reader", "Unclear", "ends_in", "find_doubtful", "has_text", "is_batch_of_atoms", "is_opcode", "most_doubtful"]
 
 
 def _short(form: str) -> bytes:
@@ -53,6 +53,15 @@ def _atoms() -> bytes:
 #: Finds where a MARK may begin another batch, that is to be mended; it may be a part of a str or a number as well.
 #: Tuples of atoms are no batches, nor is one of a set that has elements in it.
 _doubtful: Final = re.compile(rb"\((?<=[eu\x90]\()(?!%b{1,8}[t\x91]|(?<=\x90\()[^\x90])" % _atoms(), re.DOTALL)
+
+
+#: Behind a MARK: a batch of atoms, more of them than any that is to be mended.
+_batch_of_atoms: Final = re.compile(rb"\(%b{3,2000}[eu\x90]" % _atoms(), re.DOTALL)
+
+
+def is_batch_of_atoms(piece: Any, mark: int) -> bool:
+    """Tell whether what begins with a MARK, if it is one, is a batch of three atoms or more; one takes 20 ns."""
+    return _batch_of_atoms.match(piece, mark) is not None
 
 
 def find_doubtful(

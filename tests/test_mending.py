@@ -10,6 +10,7 @@ import io
 import itertools
 import pickle
 import random
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -315,6 +316,76 @@ def test_columns(last: Any, mended: list[bool]) -> None:
     check(tables, 1, 2, 3, 4, 5)
     looking = [[0x65286E65, 0x2865, *range(999)], [0x286525, *range(1000, 0, -1)], [2.5] * 1001, {*range(1000)}]
     check([looking, "e(K\x01e", b"e(K\x01e", looking], 1, 2, 3, 4, 5)
+
+
+def _looking(numbers: random.Random) -> float:
+    """Return a number with the bytes of ends in it, or parts of them."""
+    made: float = struct.unpack(">d", b"?" + bytes(numbers.choice(b"eu\x90((KNG\x8c\x94\x00") for _ in range(7)))[0]
+    return made
+
+
+#: What tells apart the ends of long containers and numbers that look like them: where those containers are.
+TABLES: dict[str, Callable[[list[Any]], Any]] = {
+    "columns": lambda long: dict(zip("abcdefgh", long, strict=True)),
+    "columns in columns": lambda long: {"x": {"y": long[:3], "z": tuple(long[3:])}, "w": [1, {}, []]},
+    "far inside": lambda long: [[[x, None] for x in long] for _ in range(600)],
+    "the same ones": lambda long: {"x": long, "y": [*long, *long], "z": [long[0]] * 9},
+    "beside many": lambda long: [*([i] for i in range(3000)), *long],
+    "columns without": lambda long: {i: x for i, x in enumerate(long) if len(x) not in {1000, 1001}},
+    "within itself": lambda long: [long, long.append(long)],
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("seed", range(3))
+def test_tables(name: str, seed: int) -> None:
+    """Long containers are found among the first items, or in the memo; what was written before is not, again."""
+    numbers = random.Random(seed)
+    long: list[Any] = [[_looking(numbers) for _ in range(n)] for n in (1002, 1004, 2008, 3009, 1001)]
+    long += {_looking(numbers): i for i in range(1500)}, {str(i): _looking(numbers) for i in range(1000)}, {*range(1000)}
+    obj = TABLES[name](long)
+    check(obj, 1, 4, 5)
+
+
+@pytest.mark.parametrize("protocol", [1, 4])
+def test_long_container_of_an_earlier_dump(protocol: int) -> None:
+    """What is in the memo is not written again, so that no batch of its own is among those that are seen."""
+    first = [*range(9009)]  # as many batches as there are ends then
+    others = [[i, None, None, None] for i in range(3000)]  # too many for what is behind them to be met
+    obj = [first, [*others, *([*range(1000), i] for i in range(7))], *range(100)]
+    pickled = []
+    for pickler in fastpickle.Pickler, pickle._Pickler:  # type: ignore[attr-defined]
+        file = io.BytesIO()
+        used = pickler(file, protocol)
+        used.dump(first)
+        used.dump(obj)
+        pickled.append(file.getvalue())
+    assert pickled[0] == pickled[1]
+
+
+@pytest.mark.parametrize("n", [3000, 3001, 10_000, 20_001])
+def test_own_end_among_numbers(n: int) -> None:
+    """The end of all is seen where it must be, unless a frame ends before it."""
+    numbers = random.Random(n)
+    for last in 1, 2.5, "text", None:
+        for obj in (
+            [*(_looking(numbers) for _ in range(n - 1)), last],
+            {**{str(i): _looking(numbers) for i in range(n - 1)}, "last": last},
+        ):
+            check(obj, 1, 4)
+    for filler in range(FRAME - 9060, FRAME - 9000, 1):  # the frame is full before, in, or behind the end
+        check(["x" * filler, *(_looking(numbers) for _ in range(999)), 2.5], 4)
+
+
+def test_batch_of_atoms() -> None:
+    """A batch of three atoms and more is none to be mended, and nothing else is one."""
+    for batch in b"K\x01NN", b"G12345678" * 1000, b"\x8c\x03abc\x94" * 5 + b"h\x01":
+        for close in b"e", b"u", b"\x90":
+            assert reading.is_batch_of_atoms(b"e(" + batch + close, 1)
+        for close in b"t", b"\x91", b"", b"\x86\x94e", b"}\x94e":
+            assert not reading.is_batch_of_atoms(b"e(" + batch + close, 1)
+    for batch in b"", b"N", b"K\x01K", b"]\x94NNN":
+        assert not reading.is_batch_of_atoms(b"(" + batch + b"e", 0)
 
 
 #: Containers of each awkward kind, the smallest there are, and one that begins in another frame than it ends in.
