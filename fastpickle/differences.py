@@ -144,9 +144,9 @@ class _Written:
         proto = self.plan.proto
         own = batches_of(self.obj, proto, self.of_items)
         is_memo_small = self._is_memo_small and self.of_items is None  # else what was written before is in it, too
-        if self.n < SOON_READ or not (self._is_flat or is_memo_small):
-            if sum(map(len, self._doubtful)) <= own.marks:  # so those are its own
-                return own.end is None or self._is_end_mended(own, own.long)
+        is_soon_known = self.n >= SOON_READ and (self._is_flat or is_memo_small)
+        if not is_soon_known and sum(map(len, self._doubtful)) <= own.marks:  # so those are its own
+            return own.end is None or self._is_end_mended(own, own.long)
         inside: Iterable[Any] | None = ()
         if not self._is_flat:
             inside = self._long_ones() if is_memo_small else self._may_have_ends(own)

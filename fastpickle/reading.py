@@ -33,7 +33,16 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["Reader", "Unclear", "ends_in", "find_doubtful", "has_text", "is_batch_of_atoms", "is_opcode", "most_doubtful"]
+__all__ = [
+    "Reader",
+    "Unclear",
+    "ends_in",
+    "find_doubtful",
+    "has_text",
+    "is_batch_of_atoms",
+    "is_opcode",
+    "most_doubtful",
+]
 
 
 def _short(form: str) -> bytes:
