@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import itemgetter
+from pickle import BINGET, LONG_BINGET
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
@@ -45,6 +46,7 @@ __all__ = [
     "dump",
     "give_back",
     "is_written",
+    "may_be_fetched",
     "prefixes",
     "prepare_to_keep",
     "take",
@@ -445,6 +447,27 @@ def dump(grafter: Any, obj: Any) -> None:
         if grafter.table.has_other:  # C says that the import failed
             raise BeginAgain(take_asking) from None
         raise
+
+
+def may_be_fetched(grafter: Any, obj: Any) -> bool:
+    """Tell whether a C pickler may have memoized an object, all that it refers to being written: it would fetch it.
+
+    Args:
+        grafter: the C pickler, what it wrote before being of no more use.
+        obj: a tuple of a few objects.
+    """
+    grafter.held.clear()
+    grafter.fast = True  # nothing more is memoized
+    try:
+        dump(grafter, obj)
+    except (Refused, BeginAgain):
+        return False
+    except Exception:
+        return True
+    finally:
+        grafter.fast = False
+    data = b"".join(grafter.pieces)
+    return data[-3:-2] == BINGET or data[-6:-5] == LONG_BINGET
 
 
 def written_by(

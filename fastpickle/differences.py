@@ -101,12 +101,13 @@ class _Written:
         if not self._is_memo_small:
             if not self._has_dict:
                 return False
+            names = rule.compared(self.pickler)
+            if not names:
+                return False
             if self._is_only_dict:
-                return len(self.obj) in lengths and _has_key((self.obj,), rule.compared(self.pickler))
-            if self.n >= BATCHSIZE and not self.pickler.memo:  # the names may be in that
-                names = rule.compared(self.pickler)
-                if not names or (len(names) * self.n < _PER_ENTRY * self._entries and self._has_none(names)):
-                    return False
+                return len(self.obj) in lengths and _has_key((self.obj,), names)
+            if self.n >= BATCHSIZE and len(names) * self.n < _PER_ENTRY * self._entries and self._has_none(names):
+                return False
         # What is no dict is passed over in 13 ns, and no type is asked for its hash, which may be anybody's.
         dicts = [x for x in self._objs if type(x) is dict and len(x) in lengths]
         return bool(dicts) and _has_key(self._without_others(dicts), rule.compared(self.pickler))
@@ -114,7 +115,12 @@ class _Written:
     def _has_none(self, names: tuple[Any, ...]) -> bool:
         """Tell whether none of some names is in the bytes, if that is certain; protocol 0 has escapes in them."""
         proto = self.plan.proto
-        return proto > 0 and _STRS.issuperset(map(id, map(type, names))) and not self._has(_texts_of(names, proto))
+        return (
+            proto > 0
+            and _STRS.issuperset(map(id, map(type, names)))
+            and not any(type(x) is str and x in names for _, x in self.pickler.memo.values())  # it would be fetched
+            and not self._has(_texts_of(names, proto))
+        )
 
     def has_unwanted(self) -> bool:
         """Tell whether there is a dict with a name that only Python can write."""
@@ -143,7 +149,9 @@ class _Written:
         """Tell whether all containers end as Python ends them, now."""
         proto = self.plan.proto
         own = batches_of(self.obj, proto, self.of_items)
-        is_memo_small = self._is_memo_small and self.of_items is None  # else what was written before is in it, too
+        is_memo_small = self.of_items is None and (  # else what was written before is in it, too
+            self._is_memo_small or (self._table * PER_TABLE_BYTE < self.n * _TIMES and self._is_dense)
+        )
         is_soon_known = self.n >= SOON_READ and (self._is_flat or is_memo_small)
         if not is_soon_known and sum(map(len, self._doubtful)) <= own.marks:  # so those are its own
             return own.end is None or self._is_end_mended(own, own.long)
@@ -264,8 +272,8 @@ class _Written:
 
     @cached_property
     def _entries(self) -> Any:
-        """About how many entries the memo has; the table has 16 bytes for each, and is half full."""
-        return (self.grafter.__sizeof__() - SIZE) // 32
+        """About how many entries the memo has."""
+        return self._table // 32
 
     @cached_property
     def _is_dense(self) -> bool:
@@ -276,10 +284,13 @@ class _Written:
 
     @cached_property
     def _is_memo_small(self) -> bool:
-        """Tell whether the memo is looked at sooner than the bytes."""
-        table = (self.grafter.__sizeof__() - SIZE) * PER_TABLE_BYTE
-        n = self.n
-        return n >= BATCHSIZE and (n > table or (n * _TIMES > table and self._is_dense))
+        """Tell whether the memo is looked at sooner than it takes to search the bytes for a text."""
+        return self.n >= BATCHSIZE and bool(self._table * PER_TABLE_BYTE < self.n)
+
+    @cached_property
+    def _table(self) -> Any:
+        """How many bytes C's table of the memo has: 16 for each entry, and it is half full."""
+        return self.grafter.__sizeof__() - SIZE
 
     @cached_property
     def _is_only_dict(self) -> bool:

@@ -41,16 +41,18 @@ class Dump:
         known: what `graft` knows of types, until somebody's code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
+        way: by which of those in `lazymemo` it came to the loop, if C may be left the memo there; else None.
+        left_in: if C has been left the memo, what is open: nothing comes any more but their ends; else None.
         loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
         penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
     """
 
     __slots__ = (
-        "doubts", "entries", "framer", "is_usual", "known", "looks", "loop", "memo", "methods", "names", "nobodys",
-        "not_brief", "offers_to_skip", "penalty", "reducers", "root", "unsaved", "write",
+        "doubts", "entries", "framer", "is_usual", "known", "left_in", "looks", "loop", "memo", "methods", "names",
+        "nobodys", "not_brief", "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way", "write",
     )  # fmt: skip
 
-    def __init__(self, pickler: Any, root: Any, is_usual: bool = False) -> None:
+    def __init__(self, pickler: Any, root: Any, is_usual: bool = False, way: str | None = None) -> None:
         self.framer = pickler.framer
         self.memo = pickler.memo
         file_write = self.framer.file_write
@@ -67,6 +69,8 @@ class Dump:
         self.known: dict[type, frozenset[str]] = {}
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
+        self.way = way
+        self.left_in: list[Any] | None = None
         self.loop: Any = None
         self.unsaved = 0
         self.doubts = 0

@@ -29,6 +29,7 @@ from .graft import FEWEST
 from .hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
 from .instances import ASKED_FOR, has_only_a_dict, is_for_stock
 from .known import METACLASS_IDS, has_reduce_entry
+from .lazymemo import BEHIND_FEW
 from .levels import Level, note_levels, save_levels
 from .loop import save_all
 from .opcodes import (
@@ -159,7 +160,7 @@ def save_few(
     begin_frame(pickler, plan, data)
     pieces.clear()
     if found == _MUCH:
-        go_on(pickler, plan, obj, levels)
+        go_on(pickler, plan, obj, levels, BEHIND_FEW)
     else:
         pickler.__dict__["_fastpickle_plan"] = FEW if rule is STOCK_RULE else ASIDE
         try:
@@ -185,17 +186,18 @@ def begin_frame(pickler: Any, plan: Plan, data: bytes) -> None:
     pickler.write(data)
 
 
-def go_on(pickler: Any, plan: Plan, obj: Any, levels: list[Level]) -> None:
+def go_on(pickler: Any, plan: Plan, obj: Any, levels: list[Level], way: str | None = None) -> None:
     """Save what is left of a dump by the loop, where nobody's code has run so far.
 
     Args:
         pickler, plan, obj: as said.
         levels: what is open, the innermost last; the first is what the loop is called for.
+        way: as in `Dump`.
     """
     state = pickler.__dict__
     state["_fastpickle_plan"] = plan
     try:
-        state["_fastpickle_dump"] = Dump(pickler, obj, is_usual=True)
+        state["_fastpickle_dump"] = Dump(pickler, obj, is_usual=True, way=way)
         n = sum([length_hint(level[2]) + 1 for level in levels])
         save_all(pickler, plan, levels[0][2], n, pickler.write, levels[1:])
     finally:

@@ -29,6 +29,7 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file, memoized
 from .cpickler import (
+    LARGE_TABLE,
     ROOM,
     SMALL_TABLE,
     BeginAgain,
@@ -36,6 +37,7 @@ from .cpickler import (
     dump,
     give_back,
     is_written,
+    may_be_fetched,
     take,
     take_asking,
     take_table,
@@ -45,7 +47,7 @@ from .cpickler import (
 from .differences import made_ours
 from .doubts import doubt
 from .hooks import Plan
-from .instances import are_somebodys, is_somebodys
+from .instances import are_somebodys, has_only_a_dict, is_somebodys
 from .known import METACLASS_IDS, find_hiding, is_refused
 from .last import last
 from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
@@ -92,6 +94,9 @@ _CHUNK: Final = 16 << 20
 _LOOKED_AT: Final = 5_000
 #: What is fewer bytes for an entry of the memo Python has written, by columns, before C has and the entry is fetched.
 _PER_ENTRY: Final = 128
+#: So many levels are looked at, and tuples of so many items, for what is the last thing of all.
+_MOST_OPENED: Final = 8
+_FEW_IN_A_TUPLE: Final = 20
 #: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
 _LARGE_MEMO: Final = 16 << 20
 #: Up to which recursion limit C is not likely to run out of stack before it.
@@ -387,7 +392,12 @@ class _Nowhere:
 
 
 def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
-    """Let C write a container of `n` items that is not in the memo, and is ended as Python would end it.
+    """Let C write a container that is not in the memo, and is ended as Python would end it.
+
+    Args:
+        pickler, plan: as said.
+        obj: the container.
+        n: how many items there may be in it, and in what is in it.
 
     Returns:
         Whether it is written; if not, nothing is.
@@ -401,14 +411,52 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     if args is not None:
         grafter = written_by(pickler, plan, memo, dump.known, obj, args)
         if grafter is not None and made_ours(pickler, plan, grafter, obj) and write(framer, plan, grafter.pieces, 2):
-            update_memo(memo, grafter)
-            give_back(grafter)
+            opened = None
+            if plan.proto >= 4 and grafter.__sizeof__() > LARGE_TABLE and dump.way is not None:
+                opened = _opened_before(dump.root, obj, grafter)
+            if opened is None:
+                update_memo(memo, grafter)
+                give_back(grafter)
+            elif keep_memo(pickler, memo, grafter, dump.way):
+                dump.left_in = opened
             dump.penalty = 0
             return True
         doubt(pickler)  # a type's __hash__ may have run, or a module been imported
-    if n < 2 * BATCHSIZE:  # if it has more, `batches` is next
+    if len(obj) < 2 * BATCHSIZE:  # if it has more, `batches` is next
         _back_off(dump)
     return False
+
+
+def _opened_before(root: Any, obj: Any, grafter: Any) -> list[Any] | None:
+    """Return what an object is the last thing in, from the root on, with no end of which something is looked up.
+
+    None if there are others behind it, or one of them may be in the C pickler's memo.
+
+    Args:
+        root: what is dumped.
+        obj: what C has written.
+        grafter: the C pickler.
+    """
+    opened = []
+    x = root
+    while x is not obj:
+        opened.append(x)
+        t = type(x)
+        if len(opened) > _MOST_OPENED:
+            return None
+        if t is list or t is tuple:
+            if not x or (t is tuple and (len(x) > _FEW_IN_A_TUPLE or may_be_fetched(grafter, x))):
+                return None
+            x = x[-1]
+        elif t is dict:
+            if not x:
+                return None
+            x = next(reversed(x.values()))
+        elif has_only_a_dict(t):
+            x = x.__dict__
+        else:
+            return None
+    return opened
 
 
 def is_of_new_class(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
@@ -473,7 +521,7 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
 
 
 def _may_offer(pickler: Any, plan: Plan, n: int) -> bool:
-    """Tell whether a container of `n` items is worth an offer now."""
+    """Tell whether a container with `n` items in it is worth an offer now."""
     if n < FEWEST + len(pickler.memo):
         return False
     dump = pickler._fastpickle_dump
@@ -575,16 +623,27 @@ def is_for_batches(obj: Any, t: type) -> bool:
     return (t is list or t is dict) and len(obj) > _long
 
 
+class _Refused:
+    """What C gives up at."""
+
+    def __reduce__(self) -> Any:
+        return _Refused, ()
+
+
 def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
     global _long
     if CPickler is not None:
-        sample = [[str(i) * 20] for i in range(FEWEST)]
+        sample = [[str(i) * 20] for i in range(5 * FEWEST)]  # with more than fits into `LARGE_TABLE`
         with counting():
             cls(BytesIO(), 4).dump(sample)
             pickler = cls(BytesIO(), 4)
             pickler.framer.start_framing()
             pickler.save(sample)
+            for obj in (_Refused(), sample), [_Refused(), sample]:
+                for _ in range(2):  # the first time C is asked
+                    cls(BytesIO(), 4).dump(obj)
             _long = 0
             cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
             _long = _LONG
+            last.__init__()  # type: ignore[misc]  # it is as before

@@ -24,6 +24,8 @@ from .cpickler import give_back, prepare_to_keep
 __all__ = [
     "AT_ONCE",
     "AT_ROOT",
+    "BEHIND_ALL",
+    "BEHIND_FEW",
     "IN_BATCHES",
     "LazyMemo",
     "counting",
@@ -47,8 +49,8 @@ def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
 _obj: Final = itemgetter(1)
 
 
-def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> None:
-    """Leave the memo with C, if nobody has hold of ours."""
+def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> bool:
+    """Leave the memo with C, if nobody has hold of ours; tell whether it was."""
     references = sys.getrefcount(memo)
     if _is_counting:
         _references[where] = references
@@ -62,32 +64,43 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
         _note(pickler)
         if _times_fetched != times_fetched and not is_lazy(cls):
             _fetch_memo(pickler)  # uninstall() was called meanwhile
-    else:
-        update_memo(memo, grafter)
-        give_back(grafter)
+        return True
+    update_memo(memo, grafter)
+    give_back(grafter)
+    return False
 
 
 class _Kept:
     """A memo, and the C pickler that has what belongs into it; copies of a pickler share it, as they share a memo."""
 
-    __slots__ = ("grafter", "memo")
+    __slots__ = ("grafter", "memo", "n")
 
     def __init__(self, memo: dict[int, tuple[int, Any]], grafter: Any = None) -> None:
         self.memo = memo
+        self.n = len(memo)
         self.grafter = grafter
 
     def fetch(self) -> dict[int, tuple[int, Any]]:
         """Return the memo with everything in it; two threads may do so at once."""
-        grafter = self.grafter
-        if grafter is not None:
-            update_memo(self.memo, grafter)
-            self.grafter = None
+        with _is_fetching:
+            grafter = self.grafter
+            if grafter is not None:
+                memo = self.memo
+                later = [*memo.items()][self.n :] if len(memo) > self.n else []
+                for _ in later:
+                    memo.popitem()
+                update_memo(memo, grafter)
+                for key, (_, obj) in later:  # those were numbered without what C has memoized
+                    memo[key] = len(memo), obj
+                self.grafter = None
         return self.memo
 
     def __reduce__(self) -> Any:
         return _Kept, (self.fetch(),)
 
 
+#: It may be taken again by what runs when something is collected.
+_is_fetching: Final = threading.RLock()
 #: The picklers whose memo is with C, and others that are dropped when there may be more of these.
 _noted: deque[weakref.ref[Any]] = deque()
 _most_noted = 0
@@ -130,6 +143,8 @@ def counting() -> Iterator[None]:
 AT_ONCE: Final = "at once"
 AT_ROOT: Final = "root"
 IN_BATCHES: Final = "batches"
+BEHIND_ALL: Final = "behind all"
+BEHIND_FEW: Final = "behind few"
 
 
 class LazyMemo:

@@ -47,7 +47,7 @@ from .opcodes import (
     pack_long,
     pack_long_binget,
 )
-from .parts import SHORTEST_OF_ATOMS, SHORTEST_RUN
+from .parts import SHORTEST_OF_ATOMS, SHORTEST_RUN, has_much
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -68,6 +68,8 @@ _MOST_BYTES: Final = 16
 _LITTLE_ROOM: Final = 1024
 #: So many levels may be open before those are counted that are no container: stock takes two Python frames for each.
 _DEEP: Final = 500
+#: With fewer levels open, a short container is offered to C for what is in its items.
+_DEPTH: Final = 3
 _BUILTIN: Final = frozenset((list, dict, tuple, type(None)))
 
 
@@ -114,6 +116,7 @@ def save_all(
             write = frame.write
             tell = frame.tell
         is_sure = dump.is_usual
+        may_graft = plan.graft_rule is not None
         spare = target - tell() - (n + 4) * _MOST_BYTES  # what the frame has room for, beside what is to come
         is_wary = not is_sure or spare < 0
         look_at = target  # with how much room there may be enough of it again
@@ -122,6 +125,9 @@ def save_all(
         is_stale = False  # other code may have run, and other frames begun
         while True:
             if is_stale:
+                if dump.left_in is not None and not _are_at_end(pickler, plan, dump, [*opened, (owner, ending, items)]):
+                    pickler.memo  # noqa: B018  # it is fetched
+                    dump.left_in = None
                 if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
                     opened.append((owner, ending, items))
                     owner = None
@@ -252,7 +258,11 @@ def save_all(
                     if len(x) < SHORTEST_OF_ATOMS and plan.short_lists:
                         batch = x[:]  # a snapshot, as stock takes one of each batch
                         k = len(batch)
-                        if k < SHORTEST_RUN or id(type(batch[0])) in ATOM_IDS:
+                        if (
+                            not k
+                            or id(type(batch[0])) in ATOM_IDS
+                            or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(batch)))
+                        ):
                             i = len(memo)
                             memo[key] = i, x
                             if k > 1:
@@ -282,7 +292,13 @@ def save_all(
                     ):
                         batch = [*chain.from_iterable(x.items())]
                         k = len(batch)
-                        if k < 2 * SHORTEST_RUN or id(type(batch[1])) in ATOM_IDS:
+                        if (
+                            not k
+                            or id(type(batch[1])) in ATOM_IDS
+                            or (
+                                k < 2 * SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(batch, 1))
+                            )
+                        ):
                             i = len(memo)
                             memo[key] = i, x
                             if k > 2:
@@ -311,7 +327,14 @@ def save_all(
                         i = memo[key][0]
                         write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
                         continue
-                    if k < SHORTEST_OF_ATOMS and plan.short_tuples and (k < SHORTEST_RUN or id(type(x[0])) in ATOM_IDS):
+                    if (
+                        k < SHORTEST_OF_ATOMS
+                        and plan.short_tuples
+                        and (
+                            id(type(x[0])) in ATOM_IDS
+                            or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(x)))
+                        )
+                    ):
                         if k > 3 or proto < 2:
                             write(MARK)
                         opened.append((owner, ending, items))
@@ -392,6 +415,24 @@ def save_all(
         note_levels(exc, ((owner, ending, items), *reversed(opened)))
         raise
     return write
+
+
+def _are_at_end(pickler: Any, plan: Plan, dump: Any, levels: list[Level]) -> bool:
+    """Tell whether nothing comes any more but the ends of the levels that C has been left the memo in."""
+    return (
+        pickler._fastpickle_plan is plan
+        and levels[0][0] is None
+        and len(levels) == len(dump.left_in) + 1
+        and all(owner is x for (owner, _, _), x in zip(levels[1:], dump.left_in, strict=True))
+        and all(
+            (ending is None or isinstance(ending, bytes)) and type(items) in _TELLS_LENGTH and not length_hint(items)
+            for _, ending, items in levels
+        )
+    )
+
+
+#: Iterators that know how many items they have left.
+_TELLS_LENGTH: Final[frozenset[type]] = frozenset((type(iter([])), type(iter(()))))
 
 
 def commit_frame(pickler: Any, framer: Any) -> Plan:

@@ -47,9 +47,21 @@ __all__ = ["append_batches", "save_dict", "set_batches"]
 # The savers.  Each is called by the loop with an object that is not in the memo.
 
 
-def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
-    """Tell whether a container is saved: by C, or hook by hook if the offer ended the plan."""
-    if plan.graft_rule is None or n < FEWEST + len(pickler.memo):  # sooner than `whole` says so
+def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int, first: Any = None) -> bool:
+    """Tell whether a container is saved: by C, or hook by hook if the offer ended the plan.
+
+    Args:
+        pickler, plan: as usual.
+        obj: the container, which is not empty.
+        n: how many items it has.
+        first: one of them, from which it is taken how many there are in each.
+    """
+    if plan.graft_rule is None:
+        return False
+    t = type(first)
+    if t is list or t is dict or t is tuple or t is set:
+        n *= len(first) or 1
+    if n < FEWEST + len(pickler.memo):  # sooner than `whole` says so
         return False
     if not graft.whole(pickler, plan, obj, n):
         if holds(pickler, plan):
@@ -58,9 +70,17 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     return True
 
 
+def _first_value(obj: dict[Any, Any]) -> Any:
+    """Return the first value of a dict; None if there is none, or another thread is changing it."""
+    try:
+        return next(iter(obj.values()), None)
+    except RuntimeError:
+        return None
+
+
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     n = len(obj)
-    if n >= FEWEST and not graft.is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj, n):
+    if n and not graft.is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj, n, obj[0]):
         return
     memo = pickler.memo
     i = len(memo)
@@ -118,7 +138,7 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
 
 def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
     n = len(obj)
-    if n >= FEWEST and not graft.is_for_batches(obj, dict) and _is_saved_whole(pickler, plan, obj, n):
+    if n and not graft.is_for_batches(obj, dict) and _is_saved_whole(pickler, plan, obj, n, _first_value(obj)):
         return
     memo = pickler.memo
     i = len(memo)
@@ -173,7 +193,7 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
     if n == 0:
         write(EMPTY_TUPLE)
         return
-    if n >= FEWEST and _is_saved_whole(pickler, plan, obj, n):
+    if _is_saved_whole(pickler, plan, obj, n, obj[0]):
         return
     proto = plan.proto
     is_short = n <= 3 and proto >= 2

@@ -26,6 +26,7 @@ from .hashing import is_worth_a_plan
 from .hooks import ASIDE, ATOM_IDS, COLD, FEW, PLAIN, Plan
 from .instances import HEAP_TYPE, are_somebodys, is_somebodys
 from .known import METACLASS_IDS
+from .lazymemo import BEHIND_ALL
 from .loop import save_all
 from .older import adapt, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
@@ -44,6 +45,8 @@ End = tuple[Plan | None, Any, tuple[str, ...]]
 
 #: What the loop saves without a saver, if it is short.
 _SHORT: Final = frozenset((list, dict, tuple))
+#: What may be long, by id, since the hash of a type may be anybody's.
+_LONG: Final = frozenset(map(id, (list, dict, tuple, set)))
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 _WORTH_IT: Final = 24
 #: So many instances of which Python has to save each: a plan takes as long to begin as two or three of them.
@@ -107,7 +110,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             t is tuple and outer is ASIDE and _may_be_brief(obj) and save_tuple(pickler, hooks.plan(pickler), obj)
         )
         return None if is_written else PLAIN, None
-    dump = Dump(pickler, obj if outer is None else None) if plan else None
+    dump = (Dump(pickler, obj, way=BEHIND_ALL) if outer is None else Dump(pickler, None)) if plan else None
     adapted = adapt(pickler) if TELLS_WHOSE and outer is None and overrides_batches(type(pickler)) else ()
     if dump is not None:
         state = pickler.__dict__  # not asked for in vain: see `hooks.plan`
@@ -213,6 +216,10 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
     if outer is FEW and len(obj) < FEWEST_OF_FEW:  # so much has come before that more may come
         return True
     first = next(iter(obj.values() if t is dict else obj))
+    if outer is ASIDE:  # a list, tuple or dict
+        end = next(reversed(obj.values() if t is dict else obj))
+        if id(type(end)) in _LONG and len(end) >= 2 * graft.FEWEST:
+            return True  # C need not tell then what it has memoized
     kind = type(first)
     if kind is list or kind is dict or kind is tuple:
         return len(obj) * (len(first) + 1) >= _WORTH_IT

@@ -366,6 +366,152 @@ def test_class_has_no_memo() -> None:
     assert "memo" not in vars(_Stock)
 
 
+class Hooked:
+    """Calls a function when it is reduced."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+
+    def __reduce__(self) -> Any:
+        return Custom, (self.call(),)
+
+
+class Holder:
+    """Has nothing but a `__dict__`."""
+
+    def __init__(self, **held: Any) -> None:
+        self.__dict__.update(held)
+
+
+def _within_itself(custom: Any, long: list[Any]) -> Any:
+    made = (custom, long)
+    long.append(made)
+    return made
+
+
+def _beside_one_within_itself(custom: Any, long: list[Any]) -> Any:
+    made = (5, long)
+    long.append(made)  # so C ends the tuple, too
+    return [custom, made]
+
+
+#: Where something long is the last thing of all, behind what C is not given; or nearly the last.
+LAST_OF_ALL: dict[str, Callable[[Any, Any], Any]] = {
+    "pair": lambda custom, long: (custom, long),
+    "long tuple": lambda custom, long: (1, 2, custom, 3, 4, long),
+    "list": lambda custom, long: [custom, long],
+    "dict": lambda custom, long: {"custom": custom, "long": long},
+    "instance": lambda custom, long: Holder(custom=custom, long=long),
+    "in instances": lambda custom, long: Holder(custom=custom, a=[Holder(b=(custom, Holder(long=long)))]),
+    "far inside": lambda custom, long: {"a": [custom, (custom, {"b": [long]})]},
+    "further inside": lambda custom, long: [[[[[[[[[[[custom, long]]]]]]]]]]],
+    "not last": lambda custom, long: [custom, (custom, long), "text", 5],
+    "before a number": lambda custom, long: [custom, {"long": long, "n": 5}],
+    "before the same": lambda custom, long: ((custom, long), long),
+    "before a part of it": lambda custom, long: [[custom, long], long[5]],
+    "behind a part of it": lambda custom, long: (custom, long[7], long),
+    "twice": lambda custom, long: (custom, long, [*long], long),
+    "within itself": _within_itself,
+    "beside one within itself": _beside_one_within_itself,
+    "list within itself": lambda custom, long: (long.append(long), custom, long),
+    "in many": lambda custom, long: [custom, *range(60), long],
+    "in more": lambda custom, long: [custom, *["text"] * 1500, long],
+    "in columns": lambda custom, long: {"custom": custom, "columns": {"a": long, "b": [*long], "c": long}},
+    "custom in columns": lambda custom, long: {"columns": {"a": long, "b": [*long], "c": custom}},
+}
+#: What is long.
+LONG: dict[str, Callable[[], Any]] = {
+    "texts": lambda: [f"text {i}" for i in range(400)],
+    "records": lambda: [{"id": i, "text": f"{i}", "list": [i]} for i in range(300)],
+    "numbers": lambda: [*range(400)],
+    "few records": lambda: [{"id": i, "texts": [f"{i}", f"{i}."]} for i in range(45)],
+    "texts in frames": lambda: [f"a longer text {i}" * 20 for i in range(700)],
+}
+
+
+@pytest.mark.parametrize("long", LONG)
+@pytest.mark.parametrize("where", LAST_OF_ALL)
+def test_memo_behind_all(where: str, long: str) -> None:
+    """What C has written last of all it need not hand over, and whoever looks finds it there."""
+
+    def steps(run: Run) -> None:
+        for _ in range(2):  # C is not asked the second time whether it can write all
+            obj = LAST_OF_ALL[where](Custom(3), LONG[long]())
+            run.pickler.dump(obj)
+            run.calls.append(("memo", len(run.pickler.memo)))
+        run.pickler.dump((obj, [obj]))
+        held = run.pickler.memo
+        run.pickler.dump(LAST_OF_ALL[where](Custom(4), LONG[long]()))
+        run.calls.append(("held", len(held)))
+
+    check(STOCK, OURS, steps, file=lambda run: io.BytesIO())
+    for memo_is_held in (False, True):
+        entries_of = []
+        for cls in (_Stock, fastpickle.Pickler):
+            pickler = cls(io.BytesIO(), 4)
+            memo = pickler.memo if memo_is_held else None
+            pickler.dump(LAST_OF_ALL[where](Custom(3), LONG[long]()))
+            entries_of.append([i for i, _ in (pickler.memo if memo is None else memo).values()])
+        assert entries_of[0] == entries_of[1]
+
+
+@pytest.mark.parametrize("where", LAST_OF_ALL)
+def test_code_that_runs_before_the_last_of_all(where: str) -> None:
+    """A reduce may look at the memo, keep it, and change what is being saved: more may come behind the last then."""
+    for action in "look", "keep", "append", "append to all", "insert", "clear", "uninstall":
+
+        def steps(run: Run, action: str = action) -> None:
+            long = [f"text {i}" for i in range(300)]
+            kept: list[Any] = []
+            made: list[Any] = []
+
+            def act() -> Any:
+                if action == "look":
+                    run.calls.append(("memo", len(run.pickler.memo)))
+                elif action == "keep":
+                    kept.append(run.pickler.memo)
+                elif action == "append":
+                    long.append("more")
+                elif action == "append to all" and type(made[0]) is list:
+                    made[0].append(long[8])
+                elif action == "insert" and type(made[0]) is list:
+                    made[0].insert(0, long)
+                elif action == "clear":
+                    del long[5:]
+                elif action == "uninstall":
+                    fastpickle.uninstall()
+                return 3
+
+            made.append(LAST_OF_ALL[where](Hooked(act), long))
+            run.pickler.dump(made[0])
+            run.calls += [("kept", len(memo)) for memo in kept]
+            run.pickler.dump(long)
+
+        check(STOCK, OURS, steps, file=lambda run: io.BytesIO())
+        if action == "uninstall":
+            check(STOCK, Implementation("installed", _Stock, fastpickle.patched), steps, file=lambda run: io.BytesIO())
+
+
+def test_last_of_all_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memo is with C after such a dump, by each way to the loop, and is fetched if something comes behind it."""
+    fetched = []
+    update = lazymemo.update_memo
+    for module in (lazymemo, graft):
+        monkeypatch.setattr(module, "update_memo", lambda *args: (fetched.append(1), update(*args)))
+    for where, make in LAST_OF_ALL.items():
+        is_left = where not in {
+            "not last", "before the same", "before a part of it", "within itself", "in many", "in more",
+            "custom in columns", "further inside", "in instances", "twice",
+            "beside one within itself",
+        }  # fmt: skip
+        for _ in range(2):
+            pickler = fastpickle.Pickler(io.BytesIO(), 4)
+            fetched.clear()
+            pickler.dump(make(Custom(3), [f"text {i}" for i in range(400)]))
+            assert ("_fastpickle_memo" in vars(pickler)) is is_left, where
+            assert not (is_left and fetched), where
+
+
 def test_memo_outlives_install() -> None:
     """uninstall() leaves every pickler its memo."""
     with fastpickle.patched():
