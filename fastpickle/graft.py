@@ -61,14 +61,17 @@ __all__ = [
     "batches",
     "calibrate",
     "dumps",
+    "has_much",
     "has_refused",
     "is_for_batches",
     "is_of_new_class",
     "is_tiny",
+    "items",
     "may_be_plain",
     "may_write",
     "rest",
     "root",
+    "weight",
     "whole",
 ]
 
@@ -406,19 +409,13 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     if dump.root is obj or not _may_offer(pickler, plan, n):  # as a root it was refused already
         return False
     framer = pickler.framer
-    memo = pickler.memo
     args = padding(framer, plan)
     if args is not None:
-        grafter = written_by(pickler, plan, memo, dump.known, obj, args)
+        grafter = written_by(
+            pickler, plan, pickler.memo, dump.known, obj, args
+        )  # no local: who has hold of it is counted
         if grafter is not None and made_ours(pickler, plan, grafter, obj) and write(framer, plan, grafter.pieces, 2):
-            opened = None
-            if plan.proto >= 4 and grafter.__sizeof__() > LARGE_TABLE and dump.way is not None:
-                opened = _opened_before(dump.root, obj, grafter)
-            if opened is None:
-                update_memo(memo, grafter)
-                give_back(grafter)
-            elif keep_memo(pickler, memo, grafter, dump.way):
-                dump.left_in = opened
+            _take_memo_of_part(pickler, plan, grafter, obj)
             dump.penalty = 0
             return True
         doubt(pickler)  # a type's __hash__ may have run, or a module been imported
@@ -427,7 +424,92 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     return False
 
 
-def _opened_before(root: Any, obj: Any, grafter: Any) -> list[Any] | None:
+def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:
+    """Let C write the last items of a short container that is open, but not its end.
+
+    Args:
+        pickler, plan: as said, at protocol 4 or higher.
+        owner: the container.
+        some: the items, or what is left of keys and values in turn; at least two, and the first one is a container.
+
+    Returns:
+        Whether they are written; if not, nothing is.
+    """
+    if not _may_offer(pickler, plan, len(some) + weight(some[0])):
+        return False
+    framer = pickler.framer
+    args = padding(framer, plan, len(MARK))  # C writes one that we need not
+    if args is not None:
+        grafter = _written_items(pickler, plan, args, some)
+        if grafter is not None and made_ours(pickler, plan, grafter, some) and write(framer, plan, grafter.pieces, 2):
+            _take_memo_of_part(pickler, plan, grafter, owner, is_open=True)
+            pickler._fastpickle_dump.penalty = 0
+            return True
+        doubt(pickler)  # as in `whole`
+    return False
+
+
+def weight(obj: Any) -> int:
+    """Return about how many items there are in a container, and in what is in it, by the first one."""
+    t = type(obj)
+    n = len(obj)
+    if n and t is not set and t is not frozenset:
+        try:
+            first = next(iter(obj.values())) if t is dict else obj[0]
+        except (LookupError, RuntimeError, StopIteration):  # another thread is changing it
+            return n
+        if id(type(first)) in hooks.CONTAINER_IDS:
+            n *= len(first) or 1
+    return n
+
+
+def has_much(items: Any, start: int = 0) -> bool:
+    """Tell whether a short container is plain at the top, and its first item is long: C may write it sooner as a whole.
+
+    Args:
+        items: its items, or keys and values in turn.
+        start: 1 for keys and values, of which the first value counts.
+    """
+    first = items[start]
+    return (
+        id(type(first)) in hooks.CONTAINER_IDS
+        and len(first) >= FEWEST
+        and hooks.PLAIN_IDS.issuperset(map(id, map(type, items)))
+    )
+
+
+def _written_items(pickler: Any, plan: Plan, args: tuple[Any, ...], some: list[Any], start: int = 0) -> Any:
+    """Let a C pickler write some items, from `start` on, behind a prefix, and return it; None if it gave up."""
+    kind: Any = take
+    while True:
+        grafter = kind(pickler, plan, pickler.memo, pickler._fastpickle_dump.known)
+        try:
+            return grafter if is_written(grafter, Splice(grafter, args, items=islice(some, start, None))) else None
+        except BeginAgain as again:
+            (kind,) = again.args
+
+
+def _take_memo_of_part(pickler: Any, plan: Plan, grafter: Any, obj: Any, is_open: bool = False) -> None:
+    """Fetch what C has memoized of a part of what is dumped, or leave it there if nothing comes behind that part.
+
+    Args:
+        pickler, plan, grafter: as said.
+        obj: what C has written.
+        is_open: whether it is still open, its last items having been written.
+    """
+    dump = pickler._fastpickle_dump
+    memo = pickler.memo
+    opened = None
+    if plan.proto >= 4 and grafter.__sizeof__() > LARGE_TABLE and dump.way is not None:
+        opened = _opened_before(dump.root, obj, grafter, is_open)
+    if opened is None:
+        update_memo(memo, grafter)
+        give_back(grafter)
+    elif keep_memo(pickler, memo, grafter, dump.way):
+        dump.left_in = opened
+
+
+def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> list[Any] | None:
     """Return what an object is the last thing in, from the root on, with no end of which something is looked up.
 
     None if there are others behind it, or one of them may be in the C pickler's memo.
@@ -436,16 +518,19 @@ def _opened_before(root: Any, obj: Any, grafter: Any) -> list[Any] | None:
         root: what is dumped.
         obj: what C has written.
         grafter: the C pickler.
+        is_open: whether the object belongs to them.
     """
     opened = []
     x = root
-    while x is not obj:
-        opened.append(x)
+    while x is not obj or is_open:
         t = type(x)
-        if len(opened) > _MOST_OPENED:
+        if len(opened) > _MOST_OPENED or (t is tuple and (len(x) > _FEW_IN_A_TUPLE or may_be_fetched(grafter, x))):
             return None
+        opened.append(x)
+        if x is obj:
+            break
         if t is list or t is tuple:
-            if not x or (t is tuple and (len(x) > _FEW_IN_A_TUPLE or may_be_fetched(grafter, x))):
+            if not x:
                 return None
             x = x[-1]
         elif t is dict:
@@ -498,20 +583,15 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
     dump = pickler._fastpickle_dump
     n = len(batch) - 1
     args = padding(framer, plan, len(MARK))  # C begins with that
-    kind: Any = take
-    succeeded = None
+    grafter = None
     try:
         if find_hiding(pickler, plan, t) is None:  # not before: it notes the slots in the class, as a reduce does
             args = None
     except Exception:  # as if C had asked (`is_written`)
         args = None
-    while args is not None and succeeded is None:
-        grafter = kind(pickler, plan, pickler.memo, dump.known)
-        try:
-            succeeded = is_written(grafter, Splice(grafter, args, items=islice(batch, 1, None)))
-        except BeginAgain as again:
-            (kind,) = again.args
-    if succeeded and made_ours(pickler, plan, grafter, batch, n) and write(framer, plan, grafter.pieces, 1):
+    if args is not None:
+        grafter = _written_items(pickler, plan, args, batch, 1)
+    if grafter is not None and made_ours(pickler, plan, grafter, batch, n) and write(framer, plan, grafter.pieces, 1):
         update_memo(pickler.memo, grafter)
         give_back(grafter)
         dump.penalty = dump.offers_to_skip = 0

@@ -24,9 +24,11 @@ from operator import length_hint
 from types import BuiltinMethodType
 from typing import Any, Final
 
+from . import graft
 from ._stdlib import stock_methods
-from .doubts import doubt, outside, settled
-from .hooks import ATOM_IDS, Plan, Reduced, Write
+from .doubts import doubt, holds, outside, settled
+from .graft import has_much
+from .hooks import ATOM_IDS, PLAIN_IDS, Plan, Reduced, Write
 from .levels import Level, end_known_tuple, note_levels, put, save_levels
 from .opcodes import (
     BINGET,
@@ -47,7 +49,7 @@ from .opcodes import (
     pack_long,
     pack_long_binget,
 )
-from .parts import SHORTEST_OF_ATOMS, SHORTEST_RUN, has_much
+from .parts import SHORTEST_OF_ATOMS, SHORTEST_RUN
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -352,6 +354,15 @@ def save_all(
 
                 # By a function, or in another way than its type alone would have it.
                 size = tell()
+                if (
+                    may_graft
+                    and owner is not None
+                    and len(opened) <= _DEPTH
+                    and (t is list or t is dict)
+                    and _are_saved_by_c(pickler, plan, owner, x, items)
+                ):
+                    is_stale = True
+                    break
                 if t is str:
                     outside(pickler, _stock_save_str, x)
                 elif t is bytes and proto >= 3:
@@ -415,6 +426,30 @@ def save_all(
         note_levels(exc, ((owner, ending, items), *reversed(opened)))
         raise
     return write
+
+
+def _are_saved_by_c(pickler: Any, plan: Plan, owner: Any, x: Any, items: Iterator[Any]) -> bool:
+    """Tell whether an item and all behind it are saved: by C; or the item alone hook by hook, if the plan is no more.
+
+    Args:
+        pickler, plan: as said.
+        owner: what they are in.
+        x: a list or dict that has just been taken from `items`.
+        items: what comes next; it has no more then.
+    """
+    if len(x) < graft.FEWEST or plan.proto < 4 or type(items) not in _TELLS_LENGTH or not length_hint(items):
+        return False
+    _, (every,), i = items.__reduce__()  # type: ignore[misc]  # of a list or tuple
+    some = [*every[i - 1 :]]
+    if not PLAIN_IDS.issuperset(map(id, map(type, some))):
+        return False
+    if graft.items(pickler, plan, owner, some):
+        items.__setstate__(len(every))  # type: ignore[attr-defined]
+        return True
+    if not holds(pickler, plan):
+        plan.save(pickler, x)
+        return True
+    return False
 
 
 def _are_at_end(pickler: Any, plan: Plan, dump: Any, levels: list[Level]) -> bool:

@@ -200,21 +200,6 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
         yield unsaved, n - done
 
 
-def has_much(batch: Any, start: int = 0) -> bool:
-    """Tell whether a short container is plain at the top, and its first item is long: C may write it sooner as a whole.
-
-    Args:
-        batch: its items, or keys and values in turn.
-        start: 1 for keys and values, of which the first value counts.
-    """
-    first = batch[start]
-    return (
-        id(type(first)) in CONTAINER_IDS
-        and len(first) >= SHORTEST_OF_ATOMS
-        and PLAIN_IDS.issuperset(map(id, map(type, batch)))
-    )
-
-
 def _are_mixed(rows: list[Any]) -> bool:
     """Tell whether rows are dicts of different lengths, or containers of different types, and what is in them plain."""
     if not CONTAINER_IDS.issuperset(map(id, map(type, rows))):

@@ -34,7 +34,7 @@ from typing import Any
 from . import graft, hooks
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
 from .doubts import holds, outside
-from .graft import ENTRIES_PER_INSTANCE, FEWEST
+from .graft import ENTRIES_PER_INSTANCE, FEWEST, weight
 from .hooks import Plan, Write
 from .levels import end_frozenset, end_known_tuple, end_tuple, put
 from .loop import save_all
@@ -47,20 +47,11 @@ __all__ = ["append_batches", "save_dict", "set_batches"]
 # The savers.  Each is called by the loop with an object that is not in the memo.
 
 
-def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int, first: Any = None) -> bool:
-    """Tell whether a container is saved: by C, or hook by hook if the offer ended the plan.
-
-    Args:
-        pickler, plan: as usual.
-        obj: the container, which is not empty.
-        n: how many items it has.
-        first: one of them, from which it is taken how many there are in each.
-    """
+def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
+    """Tell whether a container that is not empty is saved: by C, or hook by hook if the offer ended the plan."""
     if plan.graft_rule is None:
         return False
-    t = type(first)
-    if t is list or t is dict or t is tuple or t is set:
-        n *= len(first) or 1
+    n = weight(obj)
     if n < FEWEST + len(pickler.memo):  # sooner than `whole` says so
         return False
     if not graft.whole(pickler, plan, obj, n):
@@ -70,17 +61,9 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any, n: int, first: Any = Non
     return True
 
 
-def _first_value(obj: dict[Any, Any]) -> Any:
-    """Return the first value of a dict; None if there is none, or another thread is changing it."""
-    try:
-        return next(iter(obj.values()), None)
-    except RuntimeError:
-        return None
-
-
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     n = len(obj)
-    if n and not graft.is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj, n, obj[0]):
+    if n and not graft.is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj):
         return
     memo = pickler.memo
     i = len(memo)
@@ -138,7 +121,7 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
 
 def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
     n = len(obj)
-    if n and not graft.is_for_batches(obj, dict) and _is_saved_whole(pickler, plan, obj, n, _first_value(obj)):
+    if n and not graft.is_for_batches(obj, dict) and _is_saved_whole(pickler, plan, obj):
         return
     memo = pickler.memo
     i = len(memo)
@@ -193,7 +176,7 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
     if n == 0:
         write(EMPTY_TUPLE)
         return
-    if _is_saved_whole(pickler, plan, obj, n, obj[0]):
+    if _is_saved_whole(pickler, plan, obj):
         return
     proto = plan.proto
     is_short = n <= 3 and proto >= 2
@@ -217,7 +200,7 @@ hooks.savers[tuple] = 1, _save_tuple
 
 
 def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
-    if len(obj) >= FEWEST and _is_saved_whole(pickler, plan, obj, len(obj)):
+    if len(obj) >= FEWEST and _is_saved_whole(pickler, plan, obj):
         return
     memo = pickler.memo
     i = len(memo)
@@ -245,7 +228,7 @@ hooks.savers[set] = 4, _save_set  # through a reduce below protocol 4
 
 
 def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write) -> None:
-    if len(obj) >= FEWEST and _is_saved_whole(pickler, plan, obj, len(obj)):
+    if len(obj) >= FEWEST and _is_saved_whole(pickler, plan, obj):
         return
     write(MARK)
     batch = [*obj]

@@ -417,6 +417,20 @@ LAST_OF_ALL: dict[str, Callable[[Any, Any], Any]] = {
     "in many": lambda custom, long: [custom, *range(60), long],
     "in more": lambda custom, long: [custom, *["text"] * 1500, long],
     "in columns": lambda custom, long: {"custom": custom, "columns": {"a": long, "b": [*long], "c": long}},
+    "with more behind": lambda custom, long: {
+        "custom": custom,
+        "long": long,
+        "text": "a",
+        "dict": {"b": long[3]},
+        "n": 7,
+    },
+    "instance with more": lambda custom, long: Holder(custom=custom, long=long, text="a", list=[long[4]] * 3, n=2.5),
+    "tuple with more": lambda custom, long: (custom, long, long[5], [1, "text"], 5),
+    "list with more": lambda custom, long: [custom, long, [long[5]], "text", [*long]],
+    "more in all": lambda custom, long: [custom, {"a": custom, "b": [long, "c", "d"], "e": "c"}, long, "d", "e"],
+    "custom far behind": lambda custom, long: [custom, long, {"a": [[custom]]}, "text"],
+    "another far behind": lambda custom, long: [custom, long, {"a": [[Custom(5)]]}, "text", long],
+    "root behind": lambda custom, long: (made := [custom, long, "text"], made.append(made))[0],
     "custom in columns": lambda custom, long: {"columns": {"a": long, "b": [*long], "c": custom}},
 }
 #: What is long.
@@ -501,8 +515,8 @@ def test_last_of_all_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     for where, make in LAST_OF_ALL.items():
         is_left = where not in {
             "not last", "before the same", "before a part of it", "within itself", "in many", "in more",
-            "custom in columns", "further inside", "in instances", "twice",
-            "beside one within itself",
+            "custom in columns", "further inside", "in instances",
+            "beside one within itself", "another far behind", "more in all",
         }  # fmt: skip
         for _ in range(2):
             pickler = fastpickle.Pickler(io.BytesIO(), 4)
