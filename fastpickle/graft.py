@@ -520,7 +520,7 @@ def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> list[Any
         grafter: the C pickler.
         is_open: whether the object belongs to them.
     """
-    opened = []
+    opened: list[Any] = []
     x = root
     while x is not obj or is_open:
         t = type(x)

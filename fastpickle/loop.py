@@ -439,7 +439,8 @@ def _are_saved_by_c(pickler: Any, plan: Plan, owner: Any, x: Any, items: Iterato
     """
     if len(x) < graft.FEWEST or plan.proto < 4 or type(items) not in _TELLS_LENGTH or not length_hint(items):
         return False
-    _, (every,), i = items.__reduce__()  # type: ignore[misc]  # of a list or tuple
+    state: Any = items.__reduce__()
+    _, (every,), i = state  # a list or tuple
     some = [*every[i - 1 :]]
     if not PLAIN_IDS.issuperset(map(id, map(type, some))):
         return False
