@@ -173,6 +173,12 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
             return NotImplemented
         elif t is FunctionType or t is BuiltinFunctionType or key in METACLASS_IDS:
             plan = self.plan
+            if t is type and plan.graft_rule.calls:  # dill gives builtin classes another name
+                call = plan.graft_rule.call_of(self.pickler, t)
+                reduced = None if call is None else call(obj)
+                if reduced is not None:
+                    self.has_other = True
+                    return reduced
             if id(obj) not in plan.graft_rule.unwanted[plan.proto] and is_by_name(self.pickler, obj, t):
                 if id(obj) not in known and (obj.__module__ != "builtins" or not finds_builtins(self.pickler)):
                     self.has_other = True
@@ -184,6 +190,9 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
             if hiding is not None:
                 known[key] = known[t] = hiding  # the second one keeps the type alive
                 return self.reducer_override(obj)
+            call = self.plan.graft_rule.call_of(self.pickler, t)
+            if call is not None:
+                return call(obj)
             if self.plan.proto >= 2:
                 last.gave_up_for = key
         raise Refused
@@ -210,7 +219,9 @@ class _AskingGrafter(Grafter):
             return reduce(obj)
         answer = super().reducer_override(obj)
         self.asked = 0  # it never begins again
-        if id(t) in self.known:
+        if type(t) is type and t is not type and (call := self.plan.graft_rule.call_of(self.pickler, t)) is not None:
+            self.reducers[id(t)] = call
+        elif id(t) in self.known:
             self.reducers[id(t)] = reduce_of(t, self.known[id(t)], self.plan.proto)
         return answer
 

@@ -146,17 +146,15 @@ def _may_be_unwanted(pickler: Any, plan: Plan, grafter: Any, dicts: list[Any] | 
         n: how many.
     """
     rule = plan.graft_rule
-    if dicts is not None:
-        for name in rule.names:
-            for x in dicts:
-                if name in x:
-                    return True
+    if dicts is None and pickler.memo:
+        return True  # the names may be in that
+    if dicts is None or (len(dicts) * _PER_DICT > n and not pickler.memo):
+        texts = rule.texts_of_names[plan.proto]
+        has_name = any(has_text(piece, text) for piece in grafter.pieces for text in texts)
     else:
-        if pickler.memo:
-            return True  # the names may be in that
-        for text in rule.texts_of_names[plan.proto]:
-            if has_text(grafter.pieces[-1], text):
-                return True
+        has_name = True
+    if has_name and (dicts is None or any(name in x for name in rule.names for x in dicts)):
+        return True
     if rule.lengths is None:
         return False
     lengths = rule.lengths(pickler)
@@ -166,11 +164,13 @@ def _may_be_unwanted(pickler: Any, plan: Plan, grafter: Any, dicts: list[Any] | 
         return False
     if dicts is None:
         dicts = [x for x in memoized(grafter) if type(x) is dict]
-    return True in [len(x) in lengths for x in dicts]  # any() takes 0.2 us longer
+    return not {*map(len, dicts)}.isdisjoint(lengths)
 
 
 #: So much that was memoized before is looked at with what C has memoized now.
 _FEW_BEFORE: Final = 100
+#: So many bytes are searched for a name in the time that it takes to ask a dict for it.
+_PER_DICT: Final = 200
 #: What is written in batches, by id, since the hash of a type may be anybody's.
 _BATCHED: Final = frozenset(map(id, (list, dict, set)))
 #: So few bytes are read sooner than it takes to ask for the memo.

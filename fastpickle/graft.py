@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from io import BytesIO
 from itertools import islice
@@ -693,9 +694,13 @@ def is_tiny(obj: Any, t: type) -> bool:
 
 def may_be_plain(obj: Any, t: type) -> bool:
     """Tell whether an object is an exact container, and is long, or has nothing but plain data in it at the top."""
-    return id(t) in hooks.CONTAINER_IDS and (
-        len(obj) >= FEWEST or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
-    )
+    if id(t) not in hooks.CONTAINER_IDS:
+        return id(t) in _CONTAINERS_OF_STDLIB and len(obj) >= FEWEST
+    return len(obj) >= FEWEST or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+
+
+#: Containers of the standard library that are reduced, by id, since the hash of a type may be anybody's.
+_CONTAINERS_OF_STDLIB: Final = frozenset(map(id, (Counter, OrderedDict, defaultdict, deque)))
 
 
 def is_for_batches(obj: Any, t: type) -> bool:

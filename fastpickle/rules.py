@@ -28,6 +28,8 @@ class GraftRule:
         compared: gives these names; it takes 10 us.
         builtins: what C saves without asking where a protocol has no opcode for a type, and is not for it; each with
             the lowest protocol at which C does not.
+        calls: for types with a dispatch entry that saves an object as a call: the entry, and what gives the function
+            and its arguments, or None where the entry does something else.
 
     Attributes:
         texts_of_names: by protocol, what is found in a pickle that has one of them in it.
@@ -35,7 +37,7 @@ class GraftRule:
     """
 
     __slots__ = (
-        "compared", "lengths", "names", "refuses", "texts_of_names", "unwanted",
+        "calls", "compared", "lengths", "names", "refuses", "texts_of_names", "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -45,13 +47,25 @@ class GraftRule:
         lengths: Callable[[Any], tuple[int, ...]] | None = None,
         compared: Callable[[Any], tuple[str, ...]] | None = None,
         builtins: Mapping[Any, int] = MappingProxyType({}),
+        calls: Mapping[type, tuple[Any, Callable[[Any], Any]]] = MappingProxyType({}),
     ) -> None:
         self.refuses = refuses
         self.names = names
         self.lengths = lengths
         self.compared = compared
+        self.calls = calls
         self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
         self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
+
+    def call_of(self, pickler: Any, t: type) -> Callable[[Any], Any] | None:
+        """Return what gives the call that an object of a type is saved as, if its dispatch entry is such a one.
+
+        Args:
+            pickler: whose entries count.
+            t: a type whose own type is `type`.
+        """
+        entry, call = self.calls.get(t, (None, None))
+        return call if call is not None and pickler.dispatch.get(t) is entry else None
 
     def is_free(self, lengths: tuple[int, ...], obj: Any, data: bytes, proto: int) -> bool:
         """Tell whether a few bytes have clearly no dict in them that this rule is about.

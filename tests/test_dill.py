@@ -588,6 +588,84 @@ def test_builtins(name: str, many: int) -> None:
                 assert dill.dumps(what, protocol) == expected
 
 
+#: What dill saves as a call of a function of its own, alone and in other objects.
+CALLS: dict[str, Callable[[], Any]] = {
+    "ranges": lambda: [range(i, 2 * i, 3) for i in range(30)],
+    "the same range": lambda: [range(5)] * 3,
+    "long range": lambda: [range(1 << 70), range(-5, -(1 << 40), -7)],
+    "builtin classes": lambda: [int, str, object, dict, range, type, list, (list,), {"list": list}],
+    "types of dill": lambda: [type(len), type(make_class), type({}.keys()), type(sys), types.CodeType],
+    "defaultdicts": lambda: [collections.defaultdict(list, a=[i]) for i in range(30)],
+    "defaultdicts of several": lambda: [collections.defaultdict(t, {1: 2}) for t in (int, list, set, dict, None, str)],
+    "defaultdict in defaultdict": lambda: collections.defaultdict(
+        list, a=[collections.defaultdict(list, {1: [range(2)]})]
+    ),
+    "bytearrays": lambda: [bytearray(b"%d" % i) for i in range(60)],
+    "sets": lambda: [{i} for i in range(60)] + [frozenset({i}) for i in range(60)],
+    "complex": lambda: [complex(i, 1) for i in range(60)],
+    "in dataclasses": lambda: [objects.Data(range(i)) for i in range(60)],
+    "Counter": lambda: collections.Counter("abcdefghi" * 3 + "".join(map(chr, range(200, 300)))),
+    "long defaultdict": lambda: collections.defaultdict(list, {i: [i] * 20 for i in range(100)}),
+    "long OrderedDict": lambda: collections.OrderedDict((str(i), range(i)) for i in range(100)),
+    "long deque": lambda: collections.deque([int, *range(100)], 200),
+    "slices": lambda: [slice(1, 2), ..., NotImplemented],
+    "with a closure": lambda: [make_closure(1), collections.defaultdict(list, a=range(5)), range(7), list],
+    "classes by value": lambda: [collections.defaultdict(make_class()), list, range(3)],
+}
+
+
+@pytest.mark.parametrize("many", [0, 60, 2_000])
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name: str, many: int) -> None:
+    """Ranges and builtin classes are not written as stock would, whoever writes them."""
+    made = CALLS[name]()
+    for obj in (made, [*range(many), made, "text", made], {"a": made, "b": [str(i) for i in range(many)]}):
+        for protocol in range(6):
+            expected = outcome(dill.dumps, obj, protocol)
+            for _ in range(2):
+                assert outcome(backend.dumps, obj, protocol) == expected
+                with fastpickle.patched():
+                    assert outcome(dill.dumps, obj, protocol) == expected
+
+
+def _patched_calls(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change how ranges or builtin classes are saved."""
+    name = "save_singleton" if how.endswith("range") else "save_type"
+    t = range if how.endswith("range") else type
+    _dill = dill._dill
+    original = getattr(_dill, name)
+
+    def of_ones_own(pickler: Any, obj: Any, **more: Any) -> None:
+        pickler.save_reduce(eval, (f"{obj!r}" if t is range else "int",), obj=obj)
+
+    if how.startswith("register"):
+        monkeypatch.setitem(dill.Pickler.dispatch, t, of_ones_own)
+    elif how.startswith("subclass"):
+        monkeypatch.setattr(dill.Pickler, "dispatch", dict(dill.Pickler.dispatch) | {t: of_ones_own})
+    elif how.startswith("typemap"):
+        monkeypatch.setitem(_dill._typemap, list, "dict")
+        monkeypatch.setitem(_dill._typemap, make_class, "function")
+        monkeypatch.delitem(_dill._typemap, int)
+    elif how.startswith("function"):
+        monkeypatch.setattr(_dill, "_load_type", lambda name: _dill._reverse_typemap[name])
+        monkeypatch.setattr(_dill, "_eval_repr", lambda text: eval(text))
+    else:
+        monkeypatch.setattr(_dill, name, lambda *args, **more: original(*args, **more))
+
+
+@pytest.mark.parametrize("what", ["range", "type"])
+@pytest.mark.parametrize("how", ["register", "subclass", "typemap", "function", "name"])
+def test_calls_that_are_others(how: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is registered, or put into dill, counts."""
+    _patched_calls(f"{how} {what}", monkeypatch)
+    for obj in ([range(5), *range(60)], [collections.defaultdict(list), int, list, *map(str, range(60))], [int, range]):
+        for protocol in (0, 2, 4, 5):
+            expected = outcome(dill.dumps, obj, protocol)
+            assert outcome(backend.dumps, obj, protocol) == expected
+            with fastpickle.patched():
+                assert outcome(dill.dumps, obj, protocol) == expected
+
+
 NAMED_OTHERWISE = [enum.EnumMeta, type(None), type(NotImplemented), type(...), threading.ExceptHookArgs]
 
 
@@ -760,7 +838,8 @@ SMALL: dict[str, tuple[Callable[[], Any], bool]] = {
     "a namedtuple": (lambda: [collections.namedtuple("Two", "a b")(1, 2)], False),
     "a module": (lambda: {"module": sys}, False),
     "a reduce of its own": (lambda: [objects.Reduced(1), 1], False),
-    "a range": (lambda: [range(3), complex(1, 2)], False),
+    "a range": (lambda: [range(3), complex(1, 2)], True),
+    "a slice": (lambda: [slice(3), 1], False),
     "a key": (lambda: [objects.Plain(a=1), {_NAME: "sys"}], False),
 }
 

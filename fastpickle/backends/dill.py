@@ -177,6 +177,22 @@ def _is_saved_by_name(pickler: Any, t: type) -> bool:
     )
 
 
+def _calls() -> dict[type, tuple[Any, Any]]:
+    """Return which of dill's functions save an object as a call, and of what."""
+    calls: dict[type, tuple[Any, Any]] = {}
+    if are_dills(_dill.save_type):
+        calls[type] = _dill.save_type, _call_of_class
+    if are_dills(_dill.save_singleton):
+        calls[range] = _dill.save_singleton, lambda x: (_dill._eval_repr, (repr(x),))
+    return calls
+
+
+def _call_of_class(t: type) -> Any:
+    """Return the call by which dill saves a class that it has a name for; None if it has none."""
+    name = _dill._typemap.get(t)
+    return None if name is None else (_dill._load_type, (name,))
+
+
 _save_dict: Any = hooks.savers[dict][1]
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
 _dill_save = _DillPickler.save
@@ -295,6 +311,7 @@ if _is_known:
         _lengths,
         _compared,
         {set: 4, frozenset: 4, bytes: 3, codecs.encode: 3, bytearray: 5},
+        _calls(),
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
