@@ -42,7 +42,7 @@ class Dump:
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
         way: by which of those in `lazymemo` it came to the loop, if C may be left the memo there; else None.
-        left_in: if C has been left the memo, what is open: nothing comes any more but their ends; else None.
+        left_in: if C has been left the memo, what is open, each with all that comes in it yet; else None.
         loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
         penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
     """
@@ -70,7 +70,7 @@ class Dump:
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
         self.way = way
-        self.left_in: list[Any] | None = None
+        self.left_in: list[tuple[Any, list[Any]]] | None = None
         self.loop: Any = None
         self.unsaved = 0
         self.doubts = 0

@@ -98,9 +98,12 @@ _CHUNK: Final = 16 << 20
 _LOOKED_AT: Final = 5_000
 #: What is fewer bytes for an entry of the memo Python has written, by columns, before C has and the entry is fetched.
 _PER_ENTRY: Final = 128
-#: So many levels are looked at, and tuples of so many items, for what is the last thing of all.
+#: What is open, the outermost first, each with what comes behind the next one.
+Open = list[tuple[Any, list[Any]]]
+#: So many levels are looked at, tuples of so many items, and so many items, for what is the last thing of all.
 _MOST_OPENED: Final = 8
 _FEW_IN_A_TUPLE: Final = 20
+_MOST_BEHIND: Final = 8
 #: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
 _LARGE_MEMO: Final = 16 << 20
 #: Up to which recursion limit C is not likely to run out of stack before it.
@@ -510,10 +513,10 @@ def _take_memo_of_part(pickler: Any, plan: Plan, grafter: Any, obj: Any, is_open
         dump.left_in = opened
 
 
-def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> list[Any] | None:
-    """Return what an object is the last thing in, from the root on, with no end of which something is looked up.
+def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> Open | None:
+    """Return what an object is the last thing in, from the root on, but for what may come without a look at the memo.
 
-    None if there are others behind it, or one of them may be in the C pickler's memo.
+    None if there is more behind it, or something of that may be in the C pickler's memo.
 
     Args:
         root: what is dumped.
@@ -521,25 +524,35 @@ def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> list[Any
         grafter: the C pickler.
         is_open: whether the object belongs to them.
     """
-    opened: list[Any] = []
+    opened: Open = []
+    is_alone = True
     x = root
     while x is not obj or is_open:
         t = type(x)
         if len(opened) > _MOST_OPENED or (t is tuple and (len(x) > _FEW_IN_A_TUPLE or may_be_fetched(grafter, x))):
             return None
-        opened.append(x)
+        end: list[Any] = []
+        opened.append((x, end))
         if x is obj:
             break
         if t is list or t is tuple:
-            if not x:
-                return None
-            x = x[-1]
+            some = [*x[-_MOST_BEHIND:]]
         elif t is dict:
-            if not x:
-                return None
-            x = next(reversed(x.values()))
+            some = [part for item in islice(reversed(x.items()), _MOST_BEHIND) for part in reversed(item)][::-1]
         elif has_only_a_dict(t):
-            x = x.__dict__
+            some = [x.__dict__]
+        else:
+            return None
+        while some:
+            x = some.pop()
+            t = type(x)
+            if id(t) not in hooks.NUMBER_IDS and x is not None:
+                if not is_alone or not (t is str or ((t is dict or t is list) and not x)):
+                    break
+                if may_be_fetched(grafter, x):
+                    return None
+                is_alone = False  # another one may be the same
+            end.insert(0, x)
         else:
             return None
     return opened

@@ -20,7 +20,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from operator import length_hint
+from operator import is_not, length_hint
 from types import BuiltinMethodType
 from typing import Any, Final
 
@@ -439,13 +439,12 @@ def _are_saved_by_c(pickler: Any, plan: Plan, owner: Any, x: Any, items: Iterato
     """
     if len(x) < graft.FEWEST or plan.proto < 4 or type(items) not in _TELLS_LENGTH or not length_hint(items):
         return False
-    state: Any = items.__reduce__()
-    _, (every,), i = state  # a list or tuple
-    some = [*every[i - 1 :]]
+    some = [x, *_left(items)]
     if not PLAIN_IDS.issuperset(map(id, map(type, some))):
         return False
     if graft.items(pickler, plan, owner, some):
-        items.__setstate__(len(every))  # type: ignore[attr-defined]
+        for _ in items:
+            pass
         return True
     if not holds(pickler, plan):
         plan.save(pickler, x)
@@ -454,17 +453,27 @@ def _are_saved_by_c(pickler: Any, plan: Plan, owner: Any, x: Any, items: Iterato
 
 
 def _are_at_end(pickler: Any, plan: Plan, dump: Any, levels: list[Level]) -> bool:
-    """Tell whether nothing comes any more but the ends of the levels that C has been left the memo in."""
-    return (
-        pickler._fastpickle_plan is plan
-        and levels[0][0] is None
-        and len(levels) == len(dump.left_in) + 1
-        and all(owner is x for (owner, _, _), x in zip(levels[1:], dump.left_in, strict=True))
-        and all(
-            (ending is None or isinstance(ending, bytes)) and type(items) in _TELLS_LENGTH and not length_hint(items)
-            for _, ending, items in levels
-        )
-    )
+    """Tell whether nothing comes any more but what C has been left the memo for, and the ends of those levels."""
+    if (
+        pickler._fastpickle_plan is not plan
+        or levels[0][0] is not None
+        or length_hint(levels[0][2])
+        or len(levels) != len(dump.left_in) + 1
+    ):
+        return False
+    for (owner, ending, items), (x, end) in zip(levels[1:], dump.left_in, strict=True):
+        if owner is not x or type(items) not in _TELLS_LENGTH or not (ending is None or isinstance(ending, bytes)):
+            return False
+        some = _left(items)
+        if len(some) != len(end) or any(map(is_not, some, end)):
+            return False
+    return True
+
+
+def _left(items: Any) -> list[Any]:
+    """Return what an iterator over a list or tuple has left."""
+    state = items.__reduce__()
+    return [*state[1][0][state[2] :]] if len(state) == 3 else []  # at its end there is no index
 
 
 #: Iterators that know how many items they have left.

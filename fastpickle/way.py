@@ -13,6 +13,7 @@ Not for: deciding what a hook forbids (`hooks`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pickle import MEMOIZE
 from types import FunctionType
 from typing import Any, Final
@@ -47,6 +48,9 @@ End = tuple[Plan | None, Any, tuple[str, ...]]
 _SHORT: Final = frozenset((list, dict, tuple))
 #: What may be long, by id, since the hash of a type may be anybody's.
 _LONG: Final = frozenset(map(id, (list, dict, tuple, set)))
+#: So many levels are looked through for something long, and so many of the last things in each.
+_DEEP: Final = 4
+_MOST_LAST: Final = 4
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 _WORTH_IT: Final = 24
 #: So many instances of which Python has to save each: a plan takes as long to begin as two or three of them.
@@ -216,10 +220,8 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
     if outer is FEW and len(obj) < FEWEST_OF_FEW:  # so much has come before that more may come
         return True
     first = next(iter(obj.values() if t is dict else obj))
-    if outer is ASIDE:  # a list, tuple or dict
-        end = next(reversed(obj.values() if t is dict else obj))
-        if id(type(end)) in _LONG and len(end) >= 2 * graft.FEWEST:
-            return True  # C need not tell then what it has memoized
+    if outer is ASIDE and _has_long(obj, t):
+        return True  # C need not tell then what it has memoized
     kind = type(first)
     if kind is list or kind is dict or kind is tuple:
         return len(obj) * (len(first) + 1) >= _WORTH_IT
@@ -233,6 +235,23 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
         and (outer is FEW or bool(kind.__flags__ & HEAP_TYPE))
         and not is_somebodys(kind)
     )
+
+
+def _has_long(obj: Any, t: type) -> bool:
+    """Tell whether there is a long container among the last things in a list, tuple or dict."""
+    for _ in range(_DEEP):
+        last = None
+        for x in islice(reversed(obj.values() if t is dict else obj), _MOST_LAST):
+            t = type(x)
+            if id(t) in _LONG and x:
+                if len(x) >= 2 * graft.FEWEST:
+                    return True
+                last = x
+                break
+        if last is None or t is set:
+            return False
+        obj = last
+    return False
 
 
 def _is_module_dict(obj: dict[Any, Any]) -> bool:

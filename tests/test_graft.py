@@ -406,6 +406,13 @@ LAST_OF_ALL: dict[str, Callable[[Any, Any], Any]] = {
     "far inside": lambda custom, long: {"a": [custom, (custom, {"b": [long]})]},
     "further inside": lambda custom, long: [[[[[[[[[[[custom, long]]]]]]]]]]],
     "not last": lambda custom, long: [custom, (custom, long), "text", 5],
+    "before two texts": lambda custom, long: [custom, (custom, long), "text", 5, "text"],
+    "before a dict": lambda custom, long: (0, 0, custom, ((custom, (long,)),), {}),
+    "before a dict in it": lambda custom, long: (long.append(made := {}), (0, (custom, (long,)), made))[1],
+    "before a dict known": lambda custom, long: (made := {}, custom, (custom, (long,)), made),
+    "before a full dict": lambda custom, long: (custom, (custom, (long,)), {"a": 1}),
+    "before a pair": lambda custom, long: {"a": [custom, (custom, long)], "b": 5},
+    "before two pairs": lambda custom, long: {"a": [custom, (custom, long)], "b": 5, "c": None},
     "before a number": lambda custom, long: [custom, {"long": long, "n": 5}],
     "before the same": lambda custom, long: ((custom, long), long),
     "before a part of it": lambda custom, long: [[custom, long], long[5]],
@@ -514,9 +521,9 @@ def test_last_of_all_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "update_memo", lambda *args: (fetched.append(1), update(*args)))
     for where, make in LAST_OF_ALL.items():
         is_left = where not in {
-            "not last", "before the same", "before a part of it", "within itself", "in many", "in more",
-            "custom in columns", "further inside", "in instances",
-            "beside one within itself", "another far behind", "more in all",
+            "before two texts", "before a dict in it", "before a full dict", "before two pairs", "before the same",
+            "before a part of it", "within itself", "in many", "in more", "custom in columns", "further inside",
+            "in instances", "beside one within itself", "another far behind", "more in all", "before a dict known",
         }  # fmt: skip
         for _ in range(2):
             pickler = fastpickle.Pickler(io.BytesIO(), 4)
