@@ -191,8 +191,8 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 known[key] = known[t] = hiding  # the second one keeps the type alive
                 return self.reducer_override(obj)
             call = self.plan.graft_rule.call_of(self.pickler, t)
-            if call is not None:
-                return call(obj)
+            if call is not None and (reduced := call(obj)) is not None:
+                return reduced
             if self.plan.proto >= 2:
                 last.gave_up_for = key
         raise Refused

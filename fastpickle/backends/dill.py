@@ -183,16 +183,22 @@ def _calls() -> dict[type, tuple[Any, Any]]:
     if are_dills(_dill.save_type):
         calls[type] = _dill.save_type, _call_of_class
     if are_dills(_dill.save_singleton):
-        calls[range] = _dill.save_singleton, lambda x: (_dill._eval_repr, (repr(x),))
+        calls[range] = _dill.save_singleton, _call_of_range
     return calls
 
 
 def _call_of_class(t: type) -> Any:
     """Return the call by which dill saves a class that it has a name for; None if it has none."""
     name = _dill._typemap.get(t)
-    return None if name is None else (_dill._load_type, (name,))
+    return None if name is None or _dill._locate_function is not _locate_function else (_dill._load_type, (name,))
 
 
+def _call_of_range(obj: range) -> Any:
+    return None if _dill._locate_function is not _locate_function else (_dill._eval_repr, (repr(obj),))
+
+
+#: Somebody else's is asked for the functions that are called, as often as dill does.
+_locate_function: Any = _dill._locate_function
 _save_dict: Any = hooks.savers[dict][1]
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
 _dill_save = _DillPickler.save
