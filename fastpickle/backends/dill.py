@@ -23,6 +23,7 @@ import io
 import logging
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from operator import itemgetter
 from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -92,7 +93,9 @@ def _is_plain_dict(pickler: Any, obj: dict[Any, Any]) -> bool:
 
 
 def _is_quiet(pickler: Any) -> bool:
-    """Tell whether dill neither traces what is saved, nor saves a session."""
+    """Tell whether dill neither traces what is saved, nor saves a session, and asks nobody what a pickler is."""
+    if _dill.is_dill is not _is_dill:
+        return False
     depth = getattr(pickler, "_trace_depth", _UNKNOWN)
     if depth is _UNKNOWN:  # it is no pickler of dill's, whose trace goes straight to the log
         # No call in an "except": on PyPy a RecursionError in one becomes a TypeError.
@@ -157,6 +160,7 @@ def _is_harmless(x: Any) -> bool:
 
 
 _UNKNOWN = object()
+_is_dill: Any = _dill.is_dill
 
 #: So many items are worth a look.
 _FEW = 50
@@ -173,8 +177,18 @@ def _is_saved_by_name(pickler: Any, t: type) -> bool:
         t not in _dill._typemap
         and t not in NAMED_OTHERWISE
         and not (t.__bases__ == (tuple,) and hasattr(t, "_fields"))  # a namedtuple
-        and _dill._locate_function(t, pickler)
+        and _is_located(pickler, t)
     )
+
+
+def _is_located(pickler: Any, obj: Any) -> bool:
+    """Tell whether dill finds a class or function under its name."""
+    return _may_locate() and bool(_dill._locate_function(obj, pickler))
+
+
+def _may_locate() -> bool:
+    """Tell whether it is dill's own functions that look a name up: somebody else's are asked as often as dill does."""
+    return bool(_locators_of(GLOBALS) == _LOCATORS)
 
 
 def _calls() -> dict[type, tuple[Any, Any]]:
@@ -190,15 +204,17 @@ def _calls() -> dict[type, tuple[Any, Any]]:
 def _call_of_class(t: type) -> Any:
     """Return the call by which dill saves a class that it has a name for; None if it has none."""
     name = _dill._typemap.get(t)
-    return None if name is None or _dill._locate_function is not _locate_function else (_dill._load_type, (name,))
+    return None if name is None or not _may_locate() else (_dill._load_type, (name,))
 
 
 def _call_of_range(obj: range) -> Any:
-    return None if _dill._locate_function is not _locate_function else (_dill._eval_repr, (repr(obj),))
+    return (_dill._eval_repr, (repr(obj),)) if _may_locate() else None
 
 
-#: Somebody else's is asked for the functions that are called, as often as dill does.
-_locate_function: Any = _dill._locate_function
+_locators_of = itemgetter(
+    *[name for name in ("_locate_function", "_import_module", "_getattribute", "is_dill") if name in GLOBALS]
+)
+_LOCATORS: Any = _locators_of(GLOBALS)
 _save_dict: Any = hooks.savers[dict][1]
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
 _dill_save = _DillPickler.save
@@ -320,7 +336,7 @@ if _is_known:
         _calls(),
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
-    hooks.saved_by_name[_dill.save_function] = lambda pickler, function: _dill._locate_function(function, pickler)
+    hooks.saved_by_name[_dill.save_function] = _is_located
 if _is_known and FRAMES_ARE_BYTESIO:
     from . import _dill_functions  # noqa: F401  # it tells what is known of them
 _is_quick = _is_known and CPickler is not None and are_dills(Pickler.dump, Pickler.__init__)
