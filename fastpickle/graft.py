@@ -99,7 +99,7 @@ _LOOKED_AT: Final = 5_000
 #: What is fewer bytes for an entry of the memo Python has written, by columns, before C has and the entry is fetched.
 _PER_ENTRY: Final = 128
 #: What is open, the outermost first, each with what comes behind the next one.
-Open = list[tuple[Any, list[Any]]]
+_Open = list[tuple[Any, list[Any]]]
 #: So many levels are looked at, tuples of so many items, and so many items, for what is the last thing of all.
 _MOST_OPENED: Final = 8
 _FEW_IN_A_TUPLE: Final = 20
@@ -513,7 +513,7 @@ def _take_memo_of_part(pickler: Any, plan: Plan, grafter: Any, obj: Any, is_open
         dump.left_in = opened
 
 
-def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> Open | None:
+def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> _Open | None:
     """Return what an object is the last thing in, from the root on, but for what may come without a look at the memo.
 
     None if there is more behind it, or something of that may be in the C pickler's memo.
@@ -524,7 +524,7 @@ def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> Open | N
         grafter: the C pickler.
         is_open: whether the object belongs to them.
     """
-    opened: Open = []
+    opened: _Open = []
     is_alone = True
     x = root
     while x is not obj or is_open:

@@ -573,7 +573,7 @@ def lines_of_shapes(found: dict[str, Found], chosen: dict[str, list[str]]) -> li
                 }
                 lines += mean_and_worst(f"{entry} / C, {about}", values, len(shapes.GROUPS[group]), limits)
     for name in chosen["closure"]:
-        what = "`dill.dumps` under install / cloudpickle, a closure and 10,000 ints"
+        what = f"`dill.dumps` under install / cloudpickle, {name}"
         lines.append(at_most(what, found[name].ratios.get(("dill", "cloudpickle")), 2))
     for name in chosen["objects"]:
         lines.append(at_most(f"`fastpickle.dumps` / C, {name}", found[name].ratios.get(("fastpickle", "c")), 1.4))

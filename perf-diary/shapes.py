@@ -301,6 +301,31 @@ def empty_containers() -> object:
 
 
 @shape("odd")
+def matrix_1000x10() -> object:
+    """1,000 lists of ten random floats, which have the bytes of opcodes in them by chance."""
+    generator = random.Random(SEED)
+    return [[generator.random() for _ in range(10)] for _ in range(1_000)]
+
+
+@shape("odd")
+def columns() -> object:
+    """A table as a dict of three columns of 3,000."""
+    generator = random.Random(SEED)
+    return {
+        "id": list(range(3_000)),
+        "name": [f"name {index}" for index in range(3_000)],
+        "x": [generator.random() for _ in range(3_000)],
+    }
+
+
+@shape("odd")
+def dict_of_floats_10k() -> object:
+    """A dict of 10,000 strings and random floats."""
+    generator = random.Random(SEED)
+    return {f"key {index}": generator.random() for index in range(10_000)}
+
+
+@shape("odd")
 def booleans_and_none() -> object:
     """10,000 atoms of one byte each."""
     return [True, False, None, True, None] * 2_000
@@ -476,6 +501,24 @@ def closure_and_ints() -> object:
         return value * factor
 
     return scaled, list(range(10_000))
+
+
+@shape("closure")
+def closure_and_strs() -> object:
+    """A closure and a list of 10,000 strings, each of which is memoized."""
+    return closure_and_ints()[0], [f"text {index}" for index in range(10_000)]  # type: ignore[index]
+
+
+@shape("closure")
+def closure_and_records() -> object:
+    """A closure and 1,000 records."""
+    return closure_and_ints()[0], [{**_small_dict(index), "tags": ["a", f"tag {index}"]} for index in range(1_000)]  # type: ignore[index]
+
+
+@shape("closure")
+def records_and_closure() -> object:
+    """The same, the closure last: what the C pickler has memoized is needed then."""
+    return closure_and_records()[::-1]  # type: ignore[index]
 
 
 # Plain and other objects in turns.
