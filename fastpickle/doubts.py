@@ -41,6 +41,7 @@ class Dump:
         known: what `graft` knows of types, until somebody's code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
+        has_refused_items: whether C has refused the last items of a container.
         way: by which of those in `lazymemo` it came to the loop, if C may be left the memo there; else None.
         left_in: if C has been left the memo, what is open, each with all that comes in it yet; else None.
         loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
@@ -48,7 +49,7 @@ class Dump:
     """
 
     __slots__ = (
-        "doubts", "entries", "framer", "is_usual", "known", "left_in", "looks", "loop", "memo", "methods", "names",
+        "doubts", "entries", "framer", "has_refused_items", "is_usual", "known", "left_in", "looks", "loop", "memo", "methods", "names",
         "nobodys", "not_brief", "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way", "write",
     )  # fmt: skip
 
@@ -70,6 +71,7 @@ class Dump:
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
         self.way = way
+        self.has_refused_items = False
         self.left_in: list[tuple[Any, list[Any]]] | None = None
         self.loop: Any = None
         self.unsaved = 0

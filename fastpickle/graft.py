@@ -439,7 +439,8 @@ def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:
     Returns:
         Whether they are written; if not, nothing is.
     """
-    if not _may_offer(pickler, plan, len(some) + weight(some[0])):
+    dump = pickler._fastpickle_dump
+    if dump.has_refused_items or not _may_offer(pickler, plan, len(some) + weight(some[0], pickler.memo)):
         return False
     framer = pickler.framer
     args = padding(framer, plan, len(MARK))  # C writes one that we need not
@@ -447,13 +448,14 @@ def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:
         grafter = _written_items(pickler, plan, args, some)
         if grafter is not None and made_ours(pickler, plan, grafter, some) and write(framer, plan, grafter.pieces, 2):
             _take_memo_of_part(pickler, plan, grafter, owner, is_open=True)
-            pickler._fastpickle_dump.penalty = 0
+            dump.penalty = 0
             return True
         doubt(pickler)  # as in `whole`
+    dump.has_refused_items = True  # it may be the same at each of them
     return False
 
 
-def weight(obj: Any) -> int:
+def weight(obj: Any, memo: Any) -> int:
     """Return about how many items there are in a container, and in what is in it, by the first one."""
     t = type(obj)
     n = len(obj)
@@ -462,7 +464,7 @@ def weight(obj: Any) -> int:
             first = next(iter(obj.values())) if t is dict else obj[0]
         except (LookupError, RuntimeError, StopIteration):  # another thread is changing it
             return n
-        if id(type(first)) in hooks.CONTAINER_IDS:
+        if id(type(first)) in hooks.CONTAINER_IDS and id(first) not in memo:
             n *= len(first) or 1
     return n
 

@@ -51,7 +51,7 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
     """Tell whether a container that is not empty is saved: by C, or hook by hook if the offer ended the plan."""
     if plan.graft_rule is None:
         return False
-    n = weight(obj)
+    n = weight(obj, pickler.memo)
     if n < FEWEST + len(pickler.memo):  # sooner than `whole` says so
         return False
     if not graft.whole(pickler, plan, obj, n):

@@ -393,7 +393,11 @@ def one_byte_tables() -> tuple[Edit, ...]:
 def compiled_structs() -> tuple[Edit, ...]:
     """Without: ints and floats are packed by pack(format), and the opcode put before, as in stock."""
     return (
-        ("loop", "from operator import length_hint", "from operator import length_hint\nfrom struct import pack"),
+        (
+            "loop",
+            "from operator import is_not, length_hint",
+            "from operator import is_not, length_hint\nfrom struct import pack",
+        ),
         ("loop", "pack_binint2(BININT2, x)", 'BININT2 + pack("<H", x)'),
         ("loop", "pack_binint(BININT, x)", 'BININT + pack("<i", x)'),
         ("loop", "pack_binfloat(BINFLOAT, x)", 'BINFLOAT + pack(">d", x)'),

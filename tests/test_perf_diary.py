@@ -290,7 +290,7 @@ class TestGrafting:
         for name in (
             "small_dict",
             "decimals_2000",
-            "10,000 ints",
+            "closure_and_ints",
             "custom_below_60_levels",
             "flat_ints",
             "memory_strs",
