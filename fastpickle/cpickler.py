@@ -173,12 +173,10 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
             return NotImplemented
         elif t is FunctionType or t is BuiltinFunctionType or key in METACLASS_IDS:
             plan = self.plan
-            if t is type and plan.graft_rule.calls:  # dill gives builtin classes another name
-                call = plan.graft_rule.call_of(self.pickler, t)
-                reduced = None if call is None else call(obj)
-                if reduced is not None:
-                    self.has_other = True
-                    return reduced
+            call = plan.graft_rule.call_of(self.pickler, t)
+            if call is not None and (reduced := call(obj)) is not None:  # dill gives builtin classes another name
+                self.has_other = True
+                return reduced
             if id(obj) not in plan.graft_rule.unwanted[plan.proto] and is_by_name(self.pickler, obj, t):
                 if id(obj) not in known and (obj.__module__ != "builtins" or not finds_builtins(self.pickler)):
                     self.has_other = True
@@ -186,13 +184,16 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
             if plan.proto >= 2 and key in METACLASS_IDS:
                 last.gave_up_for = id(obj)  # so it would for an instance
         elif id(type(t)) in METACLASS_IDS:
+            call = self.plan.graft_rule.call_of(self.pickler, t)
+            if call is not None and (reduced := call(obj)) is not None:
+                self.asked += 1
+                if self.asked > _MANY and self.plan.proto >= 4 and self.held.written < MUCH:
+                    raise BeginAgain(take_asking)  # which asks once about the type
+                return reduced
             hiding = find_hiding(self.pickler, self.plan, t)
             if hiding is not None:
                 known[key] = known[t] = hiding  # the second one keeps the type alive
                 return self.reducer_override(obj)
-            call = self.plan.graft_rule.call_of(self.pickler, t)
-            if call is not None and (reduced := call(obj)) is not None:
-                return reduced
             if self.plan.proto >= 2:
                 last.gave_up_for = key
         raise Refused

@@ -30,6 +30,7 @@ class GraftRule:
             the lowest protocol at which C does not.
         calls: for types with a dispatch entry that saves an object as a call: the entry, and what gives the function
             and its arguments, or None where the entry does something else.
+        may_call: tells whether the entries do that now.
 
     Attributes:
         texts_of_names: by protocol, what is found in a pickle that has one of them in it.
@@ -37,7 +38,7 @@ class GraftRule:
     """
 
     __slots__ = (
-        "calls", "compared", "lengths", "names", "refuses", "texts_of_names", "unwanted",
+        "calls", "compared", "lengths", "may_call", "names", "refuses", "texts_of_names", "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -48,12 +49,14 @@ class GraftRule:
         compared: Callable[[Any], tuple[str, ...]] | None = None,
         builtins: Mapping[Any, int] = MappingProxyType({}),
         calls: Mapping[type, tuple[Any, Callable[[Any], Any]]] = MappingProxyType({}),
+        may_call: Callable[[], bool] | None = None,
     ) -> None:
         self.refuses = refuses
         self.names = names
         self.lengths = lengths
         self.compared = compared
         self.calls = calls
+        self.may_call = may_call
         self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
         self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
 
@@ -64,8 +67,10 @@ class GraftRule:
             pickler: whose entries count.
             t: a type whose own type is `type`.
         """
-        entry, call = self.calls.get(t, (None, None))
-        return call if call is not None and pickler.dispatch.get(t) is entry else None
+        if t not in self.calls or self.may_call is None or not self.may_call():
+            return None
+        entry, call = self.calls[t]
+        return call if pickler.dispatch.get(t) is entry else None
 
     def is_free(self, lengths: tuple[int, ...], obj: Any, data: bytes, proto: int) -> bool:
         """Tell whether a few bytes have clearly no dict in them that this rule is about.

@@ -23,7 +23,7 @@ from .. import hooks
 from .._stdlib import StockPickler, stock_methods
 from ..encoders import NotBrief, Parts
 from ..known import usual_import
-from ._dill_own import GLOBALS, are_dills
+from ._dill_own import HELPERS, are_dills, has_its_helpers
 
 __all__ = ["are_all_dills", "entry_of", "imported", "is_found", "look_at", "module_of"]
 
@@ -31,17 +31,6 @@ _entries_of: Final = operator.itemgetter(FunctionType, CodeType, CellType, Modul
 _ENTRIES: Final = (
     _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_module_dict,
 )  # fmt: skip
-#: dill's own functions that are not called here, since it is known what they do.
-_HELPERS: Final = tuple(
-    name
-    for name in (
-        "_locate_function", "_import_module", "_getattribute", "_save_with_postproc", "_setitems", "is_dill",
-        "_create_function", "_create_code", "_create_cell", "_load_type", "_is_builtin_module", "StockPickler",
-    )
-    if name in GLOBALS
-)  # fmt: skip
-_helpers_of: Final = operator.itemgetter(*_HELPERS)
-_THE_HELPERS: Final = _helpers_of(GLOBALS)
 
 
 def look_at(parts: Parts) -> tuple[dict[str, Any], int, int]:
@@ -60,7 +49,7 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], int, int]:
             or "dill" not in pickler.__module__
             or _dill.Pickler not in type(pickler).__mro__
             or not all(map(operator.is_, _entries_of(pickler.dispatch), _ENTRIES))
-            or not all(map(operator.is_, _helpers_of(GLOBALS), _THE_HELPERS))
+            or not has_its_helpers()
             or StockPickler.save_dict is not stock_methods["save_dict"]
             or type(pickler).save_global not in hooks.known_save_globals
             or "save_global" in state
@@ -131,4 +120,4 @@ def is_found(module: Any, obj: Any) -> bool:
 
 def are_all_dills(*functions: Any) -> bool:
     """Tell whether functions, and those that it is known of what they do, are dill's."""
-    return are_dills(*functions, *[x for x in _THE_HELPERS if type(x) is FunctionType])
+    return are_dills(*functions, *[x for x in HELPERS if type(x) is FunctionType])

@@ -6,14 +6,27 @@ Not for: what only the versions in `KNOWN_VERSIONS` are known to have (`dill`, `
 from __future__ import annotations
 
 from enum import EnumMeta
+from operator import is_, itemgetter
 from types import FunctionType
 from typing import Any, Final
 
 from dill import _dill
 
-__all__ = ["GLOBALS", "NAMED_OTHERWISE", "are_dills"]
+__all__ = ["GLOBALS", "HELPERS", "NAMED_OTHERWISE", "are_dills", "has_its_helpers"]
 
 GLOBALS: Final = vars(_dill)
+_helpers_of: Final = itemgetter(
+    *[
+        name
+        for name in (
+            "_locate_function", "_import_module", "_getattribute", "_save_with_postproc", "_setitems", "is_dill",
+            "_create_function", "_create_code", "_create_cell", "_load_type", "_is_builtin_module", "StockPickler",
+        )
+        if name in GLOBALS
+    ]
+)  # fmt: skip
+#: What dill's functions call, where it is known what that does.
+HELPERS: Final = _helpers_of(GLOBALS)
 
 #: Classes to which dill gives other names than their own.
 NAMED_OTHERWISE: Final = (
@@ -24,3 +37,8 @@ NAMED_OTHERWISE: Final = (
 def are_dills(*functions: Any) -> bool:
     """Tell whether functions are those of dill's module, and not what somebody has put in their place."""
     return all(type(f) is FunctionType and f.__globals__ is GLOBALS for f in functions)
+
+
+def has_its_helpers() -> bool:
+    """Tell whether dill's functions call what they called at import; somebody else's is called as often as by dill."""
+    return all(map(is_, _helpers_of(GLOBALS), HELPERS))

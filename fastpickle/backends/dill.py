@@ -23,7 +23,6 @@ import io
 import logging
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from operator import itemgetter
 from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -44,7 +43,7 @@ try:
 except ImportError as exc:
     raise ImportError("fastpickle.backends.dill needs dill: pip install 'fastpickle[dill]'") from exc
 
-from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills
+from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills, has_its_helpers
 
 __all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
 
@@ -183,12 +182,7 @@ def _is_saved_by_name(pickler: Any, t: type) -> bool:
 
 def _is_located(pickler: Any, obj: Any) -> bool:
     """Tell whether dill finds a class or function under its name."""
-    return _may_locate() and bool(_dill._locate_function(obj, pickler))
-
-
-def _may_locate() -> bool:
-    """Tell whether it is dill's own functions that look a name up: somebody else's are asked as often as dill does."""
-    return bool(_locators_of(GLOBALS) == _LOCATORS)
+    return has_its_helpers() and bool(_dill._locate_function(obj, pickler))
 
 
 def _calls() -> dict[type, tuple[Any, Any]]:
@@ -197,24 +191,16 @@ def _calls() -> dict[type, tuple[Any, Any]]:
     if are_dills(_dill.save_type):
         calls[type] = _dill.save_type, _call_of_class
     if are_dills(_dill.save_singleton):
-        calls[range] = _dill.save_singleton, _call_of_range
+        calls[range] = _dill.save_singleton, lambda x: (_dill._eval_repr, (repr(x),))
     return calls
 
 
 def _call_of_class(t: type) -> Any:
     """Return the call by which dill saves a class that it has a name for; None if it has none."""
     name = _dill._typemap.get(t)
-    return None if name is None or not _may_locate() else (_dill._load_type, (name,))
+    return None if name is None else (_dill._load_type, (name,))
 
 
-def _call_of_range(obj: range) -> Any:
-    return (_dill._eval_repr, (repr(obj),)) if _may_locate() else None
-
-
-_locators_of = itemgetter(
-    *[name for name in ("_locate_function", "_import_module", "_getattribute", "is_dill") if name in GLOBALS]
-)
-_LOCATORS: Any = _locators_of(GLOBALS)
 _save_dict: Any = hooks.savers[dict][1]
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
 _dill_save = _DillPickler.save
@@ -334,6 +320,7 @@ if _is_known:
         _compared,
         {set: 4, frozenset: 4, bytes: 3, codecs.encode: 3, bytearray: 5},
         _calls(),
+        has_its_helpers,
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = _is_located
