@@ -26,10 +26,9 @@ from .batches import Batches, batches_of, content_of, neighbours_of
 from .cpickler import LARGE, ROOM
 from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, is_flat, is_soon_ours
 from .hooks import STOCK_RULE, Plan
-from .mending import Ends, Wanted, mend, mend_last, possible_ends
+from .mending import Ends, Wanted, mend, mend_last, place_of_last, possible_ends
 from .reading import ends_in, find_doubtful, has_text, is_batch_of_atoms, is_opcode
 from .rules import texts_of
-from .splicing import content as frame_of
 
 __all__ = ["made_ours"]
 
@@ -193,12 +192,7 @@ class _Written:
         framed = self.plan.proto >= 4
         behind = 2 if self.grafter.is_spliced else 1  # BUILD, STOP
         content = content_of(self.obj, n, self.plan.proto)
-        mark = 0
-        if content is not None:
-            mark = len(piece) - behind - len(content) - 2
-            start = frame_of(piece, 0)[0] if framed and piece[0] == FRAME[0] else 0
-            if mark <= start or piece[mark - 1] != closes or not piece.startswith(MARK + content, mark):
-                mark = 0  # it has begun in another frame
+        mark = 0 if content is None else place_of_last(piece, own.end, content, behind, framed)
         if not mark:
             is_last = sum(map(len, self._doubtful)) <= own.marks
             if not (is_last and self._doubtful[-1]):

@@ -19,7 +19,7 @@ from ._stdlib import BATCHSIZE, CPickler, awkward_batches, memoized
 from .batches import batches_of, content_of, end_of
 from .cpickler import LARGE_TABLE, Grafter, Held
 from .hooks import STOCK_RULE, Plan
-from .mending import mend_last
+from .mending import mend_last, place_of_last
 from .reading import ends_in, find_doubtful, has_text
 
 __all__ = ["DICTS", "LEAST", "PER_TABLE_BYTE", "SIZE", "SOON_READ", "is_flat", "is_soon_ours"]
@@ -86,8 +86,8 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
     behind = 2 if is_spliced else 1  # BUILD, STOP
     content = None if end is None or is_long_inside else content_of(obj, end[1], proto)
     if end is not None and content is not None:
-        mark = len(piece) - behind - len(content) - 2
-        if not piece.startswith(content, mark + 1):  # another thread has changed it
+        mark = place_of_last(piece, end, content, behind, proto >= 4)
+        if not mark:  # another thread has changed it
             return False
     else:
         # What is sought stands behind a batch, which has a byte for each item, at least.
@@ -99,8 +99,8 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
         if end is None:
             return True
         mark = doubtful[-1] if doubtful else 0
-    if piece[mark] != MARK[0] or piece[mark - 1] != end[0]:  # another thread has changed its length
-        return False
+        if piece[mark] != MARK[0] or piece[mark - 1] != end[0]:  # another thread has changed its length
+            return False
     pieces[-1] = mend_last(piece, mark, end, behind, proto >= 4)
     return True
 
@@ -149,8 +149,8 @@ def _may_be_unwanted(pickler: Any, plan: Plan, grafter: Any, dicts: list[Any] | 
     if dicts is None and pickler.memo:
         return True  # the names may be in that
     if dicts is None or (len(dicts) * _PER_DICT > n and not pickler.memo):
-        texts = rule.texts_of_names[plan.proto]
-        has_name = any(has_text(piece, text) for piece in grafter.pieces for text in texts)
+        pieces = grafter.pieces[2:] if grafter.is_spliced and plan.proto >= 4 else grafter.pieces
+        has_name = any(has_text(piece, text) for piece in pieces for text in rule.texts_of_names[plan.proto])
     else:
         has_name = True
     if has_name and (dicts is None or any(name in x for name in rule.names for x in dicts)):

@@ -20,15 +20,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
-from pickle import ADDITEMS, APPEND, APPENDS, FRAME, PROTO, SETITEM, SETITEMS
+from pickle import ADDITEMS, APPEND, APPENDS, FRAME, MARK, PROTO, SETITEM, SETITEMS
 from struct import error, pack
 from typing import Any, Final, NamedTuple
 
 from ._stdlib import Framer
 from .reading import Reader, Unclear, find_doubtful, most_doubtful
-from .splicing import content
+from .splicing import content as content_in
 
-__all__ = ["HIGH", "Ends", "Wanted", "mend", "mend_last", "possible_ends"]
+__all__ = ["HIGH", "Ends", "Wanted", "mend", "mend_last", "place_of_last", "possible_ends"]
 
 #: How many ends there are, by the opcode that closes the batch, and by what is in it.
 Ends = dict[tuple[int, int], int]
@@ -100,6 +100,19 @@ def mend(pieces: list[Any], framed: bool, wanted: Wanted) -> list[Any] | None:
         return None
 
 
+def place_of_last(piece: Any, end: tuple[int, int], content: bytes, behind: int, framed: bool) -> int:
+    """Return where the last batch begins in a piece; 0 if it has begun in another frame, or is not what it was.
+
+    Args:
+        piece, end, behind, framed: as for `mend_last`.
+        content: what stands in the batch.
+    """
+    mark = len(piece) - behind - len(content) - 2
+    start = content_in(piece, 0)[0] if framed and piece[0] == FRAME[0] else 0
+    is_there = mark > start and piece[mark - 1] == end[0] and piece.startswith(MARK + content, mark)
+    return mark if is_there else 0
+
+
 def mend_last(piece: Any, mark: int, end: tuple[int, int], behind: int, framed: bool) -> bytes:
     """Return a piece with the batch mended that is the last thing in it, and begins in it: no other frame changes.
 
@@ -155,7 +168,7 @@ class _Frames:
         n = i = 0
         while i < len(pieces):
             piece = memoryview(pieces[i])
-            begin, end = content(piece, start)
+            begin, end = content_in(piece, start)
             i += 1
             if i == len(pieces):
                 end = len(piece)
