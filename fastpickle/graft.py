@@ -4,6 +4,7 @@
     root(obj)       C: PROTO FRAME [ obj ] STOP                                     -> frames, last one left open
     batches(items)  C: ... FRAME [ a prefix as long as our frame | items in batches ] -> the same, after our frame
     whole(obj)      C: ... FRAME [ a prefix as long as our frame | obj ]
+    items(some)     C: ... FRAME [ a prefix as long as our frame, with a MARK | some ]
     dumps(obj)      C: PROTO FRAME [ obj ] STOP                                     -> as it is
 
 The C pickler writes the opcodes that the Python one writes, and cuts frames at the same places.  So its bytes are ours
@@ -415,9 +416,8 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     framer = pickler.framer
     args = padding(framer, plan)
     if args is not None:
-        grafter = written_by(
-            pickler, plan, pickler.memo, dump.known, obj, args
-        )  # no local: who has hold of it is counted
+        # The memo is bound to no local: who has hold of it is counted.
+        grafter = written_by(pickler, plan, pickler.memo, dump.known, obj, args)
         if grafter is not None and made_ours(pickler, plan, grafter, obj) and write(framer, plan, grafter.pieces, 2):
             _take_memo_of_part(pickler, plan, grafter, obj)
             dump.penalty = 0
@@ -439,9 +439,9 @@ def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:
     Returns:
         Whether they are written; if not, nothing is.
     """
-    dump = pickler._fastpickle_dump
-    if dump.has_refused_items or not _may_offer(pickler, plan, len(some) + weight(some[0], pickler.memo)):
+    if not _may_offer(pickler, plan, len(some) + weight(some[0], pickler.memo)):
         return False
+    dump = pickler._fastpickle_dump
     framer = pickler.framer
     args = padding(framer, plan, len(MARK))  # C writes one that we need not
     if args is not None:
@@ -451,7 +451,7 @@ def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:
             dump.penalty = 0
             return True
         doubt(pickler)  # as in `whole`
-    dump.has_refused_items = True  # it may be the same at each of them
+        dump.has_refused_items = True  # it may be the same at each of them
     return False
 
 
@@ -469,18 +469,21 @@ def weight(obj: Any, memo: Any) -> int:
     return n
 
 
-def has_much(items: Any, start: int = 0) -> bool:
+def has_much(dump: Any, some: Any, start: int = 0) -> bool:
     """Tell whether a short container is plain at the top, and its first item is long: C may write it sooner as a whole.
 
     Args:
-        items: its items, or keys and values in turn.
+        dump: what is being dumped.
+        some: the items, or keys and values in turn.
         start: 1 for keys and values, of which the first value counts.
     """
-    first = items[start]
+    first = some[start]
     return (
         id(type(first)) in hooks.CONTAINER_IDS
         and len(first) >= FEWEST
-        and hooks.PLAIN_IDS.issuperset(map(id, map(type, items)))
+        and not dump.offers_to_skip
+        and id(first) not in dump.memo
+        and hooks.PLAIN_IDS.issuperset(map(id, map(type, some)))
     )
 
 
@@ -548,7 +551,7 @@ def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> _Open | 
         while some:
             x = some.pop()
             t = type(x)
-            if id(t) not in hooks.NUMBER_IDS and x is not None:
+            if id(t) not in hooks.NUMBER_IDS:
                 if not is_alone or not (t is str or ((t is dict or t is list) and not x)):
                     break
                 if may_be_fetched(grafter, x):
@@ -746,4 +749,4 @@ def calibrate(cls: Any) -> None:
             _long = 0
             cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
             _long = _LONG
-            last.__init__()  # type: ignore[misc]  # it is as before
+            last.forget()

@@ -34,6 +34,10 @@ class _Last:
     __slots__ = ("gave_up_for", "kind", "like", "much", "patience", "patience_with_much", "refused")
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Be as before the first dump."""
         self.gave_up_for = 0
         self.kind: Callable[..., Any] | None = None
         self.like: tuple[int, ...] = ()

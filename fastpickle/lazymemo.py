@@ -29,6 +29,7 @@ __all__ = [
     "IN_BATCHES",
     "LazyMemo",
     "counting",
+    "fetch_memo",
     "fetch_memos",
     "is_lazy",
     "keep_memo",
@@ -63,7 +64,7 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
         del state["memo"]
         _note(pickler)
         if _times_fetched != times_fetched and not is_lazy(cls):
-            _fetch_memo(pickler)  # uninstall() was called meanwhile
+            fetch_memo(pickler)  # uninstall() was called meanwhile
         return True
     update_memo(memo, grafter)
     give_back(grafter)
@@ -153,7 +154,7 @@ class LazyMemo:
     def __get__(self, pickler: Any, owner: Any = None) -> Any:
         if pickler is None:
             raise AttributeError(f"type object {owner.__name__!r} has no attribute 'memo'")
-        _fetch_memo(pickler)
+        fetch_memo(pickler)
         memo = pickler.__dict__.get("memo")
         if memo is None:
             raise AttributeError(f"{type(pickler).__name__!r} object has no attribute 'memo'")
@@ -168,7 +169,7 @@ def is_lazy(cls: type) -> bool:
     return False
 
 
-def _fetch_memo(pickler: Any) -> None:
+def fetch_memo(pickler: Any) -> None:
     """Put the memo on the instance, if it is with C."""
     state = pickler.__dict__
     kept = state.get("_fastpickle_memo")
@@ -184,4 +185,4 @@ def fetch_memos() -> None:
     for ref in _noted.copy():
         pickler = ref()
         if pickler is not None:
-            _fetch_memo(pickler)
+            fetch_memo(pickler)

@@ -29,6 +29,7 @@ from ._stdlib import stock_methods
 from .doubts import doubt, holds, outside, settled
 from .graft import has_much
 from .hooks import ATOM_IDS, PLAIN_IDS, Plan, Reduced, Write
+from .lazymemo import fetch_memo
 from .levels import Level, end_known_tuple, note_levels, put, save_levels
 from .opcodes import (
     BINGET,
@@ -128,7 +129,7 @@ def save_all(
         while True:
             if is_stale:
                 if dump.left_in is not None and not _are_at_end(pickler, plan, dump, [*opened, (owner, ending, items)]):
-                    pickler.memo  # noqa: B018  # it is fetched
+                    fetch_memo(pickler)
                     dump.left_in = None
                 if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
                     opened.append((owner, ending, items))
@@ -263,7 +264,7 @@ def save_all(
                         if (
                             not k
                             or id(type(batch[0])) in ATOM_IDS
-                            or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(batch)))
+                            or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(dump, batch)))
                         ):
                             i = len(memo)
                             memo[key] = i, x
@@ -298,7 +299,8 @@ def save_all(
                             not k
                             or id(type(batch[1])) in ATOM_IDS
                             or (
-                                k < 2 * SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(batch, 1))
+                                k < 2 * SHORTEST_RUN
+                                and not (may_graft and len(opened) < _DEPTH and has_much(dump, batch, 1))
                             )
                         ):
                             i = len(memo)
@@ -334,7 +336,7 @@ def save_all(
                         and plan.short_tuples
                         and (
                             id(type(x[0])) in ATOM_IDS
-                            or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(x)))
+                            or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(dump, x)))
                         )
                     ):
                         if k > 3 or proto < 2:
@@ -356,6 +358,7 @@ def save_all(
                 size = tell()
                 if (
                     may_graft
+                    and not dump.has_refused_items
                     and owner is not None
                     and len(opened) <= _DEPTH
                     and (t is list or t is dict)

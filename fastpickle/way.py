@@ -24,7 +24,7 @@ from .doubts import Dump, settled
 from .encoders import brief_ids, save_tuple
 from .hashed import save_other as save_hashed
 from .hashing import is_worth_a_plan
-from .hooks import ASIDE, ATOM_IDS, COLD, FEW, PLAIN, Plan
+from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
 from .instances import HEAP_TYPE, are_somebodys, is_somebodys
 from .known import METACLASS_IDS
 from .lazymemo import BEHIND_ALL
@@ -46,8 +46,6 @@ End = tuple[Plan | None, Any, tuple[str, ...]]
 
 #: What the loop saves without a saver, if it is short.
 _SHORT: Final = frozenset((list, dict, tuple))
-#: What may be long, by id, since the hash of a type may be anybody's.
-_LONG: Final = frozenset(map(id, (list, dict, tuple, set)))
 #: So many levels are looked through for something long, and so many of the last things in each.
 _DEEP: Final = 4
 _MOST_LAST: Final = 4
@@ -243,12 +241,12 @@ def _has_long(obj: Any, t: type) -> bool:
         last = None
         for x in islice(reversed(obj.values() if t is dict else obj), _MOST_LAST):
             t = type(x)
-            if id(t) in _LONG and x:
+            if id(t) in CONTAINER_IDS and x:
                 if len(x) >= 2 * graft.FEWEST:
                     return True
                 last = x
                 break
-        if last is None or t is set:
+        if last is None or t not in _SHORT:
             return False
         obj = last
     return False
