@@ -492,33 +492,42 @@ def bytearrays() -> object:
     return [bytearray(b"x" * (index % 50)) for index in range(500)]
 
 
-@shape("closure")
-def closure_and_ints() -> object:
-    """A closure and a list of 10,000 ints: a task for a worker, with its data."""
+def _closure() -> Callable[[int], int]:
+    """Make what a worker is to call."""
     factor = 3
 
     def scaled(value: int) -> int:
         return value * factor
 
-    return scaled, list(range(10_000))
+    return scaled
+
+
+@shape("closure")
+def closure_and_ints() -> object:
+    """A closure and a list of 10,000 ints: a task for a worker, with its data."""
+    return _closure(), list(range(10_000))
 
 
 @shape("closure")
 def closure_and_strs() -> object:
     """A closure and a list of 10,000 strings, each of which is memoized."""
-    return closure_and_ints()[0], [f"text {index}" for index in range(10_000)]  # type: ignore[index]
+    return _closure(), [f"text {index}" for index in range(10_000)]
 
 
 @shape("closure")
 def closure_and_records() -> object:
     """A closure and 1,000 records."""
-    return closure_and_ints()[0], [{**_small_dict(index), "tags": ["a", f"tag {index}"]} for index in range(1_000)]  # type: ignore[index]
+    return _closure(), _records()
 
 
 @shape("closure")
 def records_and_closure() -> object:
     """The same, the closure last: what the C pickler has memoized is needed then."""
-    return closure_and_records()[::-1]  # type: ignore[index]
+    return _records(), _closure()
+
+
+def _records() -> list[object]:
+    return [{**_small_dict(index), "tags": ["a", f"tag {index}"]} for index in range(1_000)]
 
 
 # Plain and other objects in turns.

@@ -355,7 +355,7 @@ def test_long_container_of_an_earlier_dump(protocol: int) -> None:
     others = [[i, None, None, None] for i in range(3000)]  # too many for what is behind them to be met
     obj = [first, [*others, *([*range(1000), i] for i in range(7))], *range(100)]
     pickled = []
-    for pickler in fastpickle.Pickler, pickle._Pickler:  # type: ignore[attr-defined]
+    for pickler in fastpickle.Pickler, _stdlib.StockPickler:
         file = io.BytesIO()
         used = pickler(file, protocol)
         used.dump(first)
