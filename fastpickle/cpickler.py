@@ -45,6 +45,7 @@ __all__ = [
     "Splice",
     "dump",
     "give_back",
+    "is_usual_memo",
     "is_written",
     "may_be_fetched",
     "prefixes",
@@ -432,7 +433,7 @@ def is_written(grafter: Any, obj: Any) -> bool:
     memo = grafter.memo_before
     try:
         if memo:
-            if not _is_usual(memo) or not are_fetched(map(itemgetter(1), memo.values()), grafter.plan.rewrites):
+            if not is_usual_memo(memo) or not are_fetched(map(itemgetter(1), memo.values()), grafter.plan.rewrites):
                 return False
             grafter.memo = memo
         dump(grafter, obj)
@@ -511,7 +512,7 @@ def written_by(
             (kind,) = again.args
 
 
-def _is_usual(memo: dict[int, tuple[int, Any]]) -> bool:
+def is_usual_memo(memo: dict[int, tuple[int, Any]]) -> bool:
     """Tell whether a memo is as memoize() makes it.
 
     C takes the keys from the objects, not the other way round, and never looks for atoms there, as Python does.

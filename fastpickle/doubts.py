@@ -42,6 +42,7 @@ class Dump:
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
         has_refused_items: whether C has refused the last items of a container.
+        has_refused_numbers: whether what looked like numbers was none.
         way: by which of those in `lazymemo` it came to the loop, if C may be left the memo there; else None.
         left_in: if C has been left the memo, what is open, each with all that comes in it yet; else None.
         loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
@@ -49,7 +50,7 @@ class Dump:
     """
 
     __slots__ = (
-        "doubts", "entries", "framer", "has_refused_items", "is_usual", "known", "left_in", "looks", "loop", "memo",
+        "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known", "left_in", "looks", "loop", "memo",
         "methods", "names", "nobodys", "not_brief", "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way",
         "write",
     )  # fmt: skip
@@ -72,7 +73,7 @@ class Dump:
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
         self.way = way
-        self.has_refused_items = False
+        self.has_refused_items = self.has_refused_numbers = False
         self.left_in: list[tuple[Any, list[Any]]] | None = None
         self.loop: Any = None
         self.unsaved = 0

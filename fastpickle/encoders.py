@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copyreg
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
@@ -66,10 +66,12 @@ __all__ = [
     "encode",
     "encode_all",
     "encode_call",
+    "encode_callable",
     "encode_dict",
     "encode_global",
     "encode_name",
     "encode_tuple",
+    "end_call",
     "extension_registry",
     "save_tuple",
     "usual_tries",
@@ -302,25 +304,40 @@ class Template:
     Args:
         encoder: the encoder; what it does must not depend on anything but the memo.
         parts, obj: what it is called with.
+        numbers: what it looks for in the memo but does not memoize.
+        made_anew: texts and tuples of what it memoizes that are other ones each time, and equal.
+
+    Raises:
+        NotBrief: it fetches what is no atom, or much is memoized.
+        Exception: what the encoder raises.
     """
 
-    __slots__ = ("keys", "objs", "segments")
+    __slots__ = ("keys", "made_anew", "numbers", "objs", "segments")
 
-    def __init__(self, encoder: Encoder, parts: Parts, obj: Any) -> None:
+    def __init__(
+        self, encoder: Encoder, parts: Parts, obj: Any, numbers: Iterable[Any] = (), made_anew: Iterable[Any] = ()
+    ) -> None:
         memo: Memo = {}
         pieces: list[bytes] = []
         encoder(parts, obj, memo, 0, pieces)
-        self.keys = [*memo]
         self.objs = [x for _, x in memo.values()]  # which stay alive, so that nothing else has their ids
+        self.numbers = [*numbers]
+        self.keys = [*memo, *map(id, self.numbers)]
+        new = {*map(id, made_anew)}
+        self.made_anew = [k for k, key in enumerate(memo) if key in new]
         self.segments: list[bytes | int] = []
         data = b""
+        if len(memo) > len(BINGET):
+            raise NotBrief
         for piece in pieces:
             k = _GETS.get(id(piece))
             if k is None:
                 data += piece
-            else:
+            elif id(type(self.objs[k])) in ATOM_IDS:
                 self.segments += data, k
                 data = b""
+            else:  # a library may not fetch it (`Plan.rewrites`)
+                raise NotBrief
         self.segments.append(data)
 
     def encode(self, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -333,9 +350,13 @@ class Template:
             else:
                 k = i + segment
                 pieces.append(BINGET[k] if k <= 255 else pack_long_binget(LONG_BINGET, k))
-        n = len(self.keys)
-        memo.update(zip(self.keys, zip(range(i, i + n), self.objs)))  # noqa: B905  # they are of one length
-        return i + n
+        objs = self.objs
+        if self.made_anew:
+            objs = [*objs]
+            for k in self.made_anew:
+                objs[k] = (*objs[k],) if type(objs[k]) is tuple else bytes(memoryview(objs[k]))
+        memo.update(zip(map(id, objs), enumerate(objs, i)))  # noqa: B905  # they are of one length
+        return i + len(objs)
 
 
 #: The number of each GET in the table, by its id.
@@ -368,13 +389,22 @@ def encode_call(
     parts: Parts, obj: Any, func: Any, args: tuple[Any, ...], memo: Memo, i: int, pieces: list[bytes]
 ) -> int:
     """Encode an object that a library's function gives to `save_reduce` as a call, as an `Encoder` does."""
-    if id(func) in memo:
-        i = encode_all(parts.plan, (func,), memo, i, pieces)  # fetches it
-    else:
-        i = _encoders[id(type(func))](parts, func, memo, i, pieces)  # KeyError: nothing is known of it
+    i = encode_callable(parts, func, memo, i, pieces)
     if id(args) in memo:
         raise NotBrief
     i = encode_tuple(parts, args, memo, i, pieces)
+    return end_call(obj, memo, i, pieces)
+
+
+def encode_callable(parts: Parts, func: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Encode what is called, as an `Encoder` does."""
+    if id(func) in memo:
+        return encode_all(parts.plan, (func,), memo, i, pieces)  # fetches it
+    return _encoders[id(type(func))](parts, func, memo, i, pieces)  # KeyError: nothing is known of it
+
+
+def end_call(obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Append the call of what is encoded, and memoize what it gives; return how many are memoized."""
     if id(obj) in memo:  # it contains itself
         raise NotBrief
     pieces.append(_CALL)

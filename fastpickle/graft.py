@@ -70,6 +70,7 @@ __all__ = [
     "is_tiny",
     "items",
     "may_be_plain",
+    "may_graft",
     "may_write",
     "rest",
     "root",
@@ -134,7 +135,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         (frame is not None and frame.tell())
         or (memo and (id(obj) in memo or not _is_exact(t) or len(obj) < FEWEST + len(memo)))
         or (frame is None) is (proto >= 4)
-        or not _may_graft(pickler, plan)
+        or not may_graft(pickler, plan)
         or (proto and is_for_batches(obj, t))  # its items are for `batches`
     ):
         return None
@@ -188,7 +189,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
         or "_fastpickle_is_refused" in pickler.__dict__  # by `dumps`
         or framer.current_frame is not None
         or getattr(pickler, "_fastpickle_plan", pickler) is not None  # inside of a dump, or after uninstall()
-        or not _may_graft(pickler, plan)
+        or not may_graft(pickler, plan)
         or not isinstance(framer.file_write.__self__, BytesIO)  # another one may fail between two frames
         or framer.file_write.__name__ != "write"
     ):
@@ -582,7 +583,7 @@ def is_of_new_class(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
         and not is_somebodys(t)
         and id(t) not in memo
         and id(first) not in memo
-        and _may_graft(pickler, plan)
+        and may_graft(pickler, plan)
     )
 
 
@@ -627,10 +628,10 @@ def _may_offer(pickler: Any, plan: Plan, n: int) -> bool:
     if dump.offers_to_skip:
         dump.offers_to_skip -= 1
         return False
-    return (pickler.framer.current_frame is None) is (plan.proto < 4) and _may_graft(pickler, plan)
+    return (pickler.framer.current_frame is None) is (plan.proto < 4) and may_graft(pickler, plan)
 
 
-def _may_graft(pickler: Any, plan: Plan) -> bool:
+def may_graft(pickler: Any, plan: Plan) -> bool:
     """Tell whether C may write for this pickler now, if there is a frame where it needs one."""
     framer = pickler.framer
     return (

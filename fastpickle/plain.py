@@ -40,6 +40,7 @@ from .levels import end_frozenset, end_known_tuple, end_tuple, put
 from .loop import save_all
 from .opcodes import pack_bytearray8
 from .parts import parts
+from .unmemoized import may_be_numbers, numbers
 
 __all__ = ["append_batches", "save_dict", "set_batches"]
 
@@ -51,6 +52,12 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
     """Tell whether a container that is not empty is saved: by C, or hook by hook if the offer ended the plan."""
     if plan.graft_rule is None:
         return False
+    if may_be_numbers(pickler, plan, obj):
+        if numbers(pickler, plan, obj):
+            return True
+        if not holds(pickler, plan):
+            plan.save(pickler, obj)
+            return True
     n = weight(obj, pickler.memo)
     if n < FEWEST + len(pickler.memo):  # sooner than `whole` says so
         return False

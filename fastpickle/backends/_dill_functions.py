@@ -51,27 +51,14 @@ from ..encoders import (
 )
 from ..known import METACLASS_IDS, has_reduce_entry
 from ..tries import Tries
-from ._dill_known import are_all_dills, entry_of, imported, is_found, look_at, module_of
+from ._dill_code import encode_code
+from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
 from ._dill_own import GLOBALS, NAMED_OTHERWISE
 
 __all__: list[str] = []
 
 _Reduce: Any = type(_dill._shims._setattr)
 _REDUCES: Final = _Reduce.__reduce_ex__, _Reduce.__reduce__
-
-
-class _Taken:
-    """Stands for a pickler to one of dill's functions, and takes what that gives to `save_reduce`."""
-
-    _trace_depth = None  # there is no trace
-
-    def __init__(self) -> None:
-        self.func: Any = None
-        self.args: tuple[Any, ...] = ()
-
-    def save_reduce(self, func: Any, args: tuple[Any, ...], obj: Any = None) -> None:
-        self.func = func
-        self.args = args
 
 
 def _encoder_by(t: type, save: Any) -> Encoder:
@@ -81,9 +68,7 @@ def _encoder_by(t: type, save: Any) -> Encoder:
         look_at(parts)
         if entry_of(parts, t) is not save:
             raise NotBrief
-        taken = _Taken()
-        save(taken, obj)
-        return encode_call(parts, obj, taken.func, taken.args, memo, i, pieces)
+        return encode_call(parts, obj, *given_by(save, obj), memo, i, pieces)
 
     return encode_as_given
 
@@ -471,13 +456,13 @@ if are_all_dills(
     _dill.save_classmethod, _dill.save_instancemethod0,
 ):  # fmt: skip
     for _type, _save in (
-        (CodeType, _dill.save_code),
         (property, _dill.save_property),
         (staticmethod, _dill.save_classmethod),
         (classmethod, _dill.save_classmethod),
         (MethodType, _dill.save_instancemethod0),
     ):
         add_encoder(_type, _encoder_by(_type, _save))
+    add_encoder(CodeType, encode_code)
     add_encoder(CellType, _encode_cell)
     add_encoder(dict, _encode_dict)
     add_encoder(ModuleType, _encode_module)

@@ -25,7 +25,7 @@ from ..encoders import NotBrief, Parts
 from ..known import usual_import
 from ._dill_own import HELPERS, are_dills, has_its_helpers
 
-__all__ = ["are_all_dills", "entry_of", "imported", "is_found", "look_at", "module_of"]
+__all__ = ["are_all_dills", "entry_of", "given_by", "imported", "is_found", "look_at", "module_of"]
 
 _entries_of: Final = operator.itemgetter(FunctionType, CodeType, CellType, ModuleType, dict)
 _ENTRIES: Final = (
@@ -59,6 +59,25 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], int, int]:
         main = pickler._main.__dict__
         known = parts.known = main, len(main), len(_dill._main_module.__dict__)
     return known
+
+
+class _Taken:
+    """Stands for a pickler to one of dill's functions, and takes what that gives to `save_reduce`."""
+
+    _trace_depth = None  # there is no trace
+
+    def __init__(self) -> None:
+        self.call: tuple[Any, tuple[Any, ...]] = (None, ())
+
+    def save_reduce(self, func: Any, args: tuple[Any, ...], obj: Any = None) -> None:
+        self.call = func, args
+
+
+def given_by(save: Any, obj: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the call that one of dill's functions gives to `save_reduce`, and does nothing else."""
+    taken = _Taken()
+    save(taken, obj)
+    return taken.call
 
 
 def imported(name: str) -> Any:

@@ -1,0 +1,93 @@
+"""Code objects as dill saves them: what is written of one is the same each time, but for the memo.
+
+    encode_code(code) --+-- first met: _create_code(...) of what `save_code` gives
+                        +-- then:      the same, the arguments by a `Template`, if there are but atoms in them, and tuples
+
+A closure that is sent to many workers has one code object, which is a third of what there is to encode of it.
+
+Not for: what else a function is made of (`_dill_functions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any, Final
+from weakref import ref
+
+from dill import _dill
+
+from ..encoders import Memo, NotBrief, Parts, Template, encode_callable, encode_tuple, end_call
+from ..hooks import ATOM_IDS, NUMBER_IDS
+from ._dill_known import entry_of, given_by, look_at
+
+__all__ = ["encode_code"]
+
+
+def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Encode a code object as `save_code` saves it, as an `Encoder` does."""
+    parts.known or look_at(parts)
+    if entry_of(parts, CodeType) is not _dill.save_code:
+        raise NotBrief
+    i = encode_callable(parts, _dill._create_code, memo, i, pieces)
+    met = _met.get(id(obj))
+    if met is None or met.ref() is not obj:
+        _met[id(obj)] = _Met(obj)
+        n = 0
+    else:
+        if not met.is_known:
+            met.learn(parts, obj)
+        n = 0 if met.template is None else met.template.encode(memo, i, pieces)
+    return end_call(obj, memo, n or encode_tuple(parts, _arguments_of(obj), memo, i, pieces), pieces)
+
+
+def _arguments_of(code: CodeType) -> tuple[Any, ...]:
+    """Return what `save_code` calls `_create_code` with."""
+    return given_by(_dill.save_code, code)[1]
+
+
+class _Met:
+    """A code object that has been met; it forgets itself when there is that no more.
+
+    Attributes:
+        ref: a reference to it.
+        is_known: whether it has been met twice, and something been found out about it.
+        template: a template for what `save_code` gives, if that has only atoms in it, and tuples.
+    """
+
+    __slots__ = ("is_known", "ref", "template")
+
+    def __init__(self, code: CodeType) -> None:
+        key = id(code)
+        self.ref = ref(code, lambda _: _met.pop(key, None))
+        self.is_known = False
+        self.template: Template | None = None
+
+    def learn(self, parts: Parts, code: CodeType) -> None:
+        """Make a template, if it can be had."""
+        self.is_known = True
+        args = _arguments_of(code)
+        made_anew = [x for x, y in zip(args, _arguments_of(code), strict=True) if x is not y]
+        try:
+            self.template = Template(encode_tuple, parts, args, _unmemoized_in(args), [args, *made_anew])
+        except NotBrief:
+            return
+
+
+def _unmemoized_in(args: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield what is looked for in the memo but never put there, in a tuple, and in the tuples in it.
+
+    Raises:
+        NotBrief: there is anything but atoms in them.
+    """
+    for x in args:
+        if type(x) is tuple and x:
+            yield from _unmemoized_in(x)
+        elif id(type(x)) in NUMBER_IDS or x == ():
+            yield x
+        elif id(type(x)) not in ATOM_IDS:
+            raise NotBrief
+
+
+#: By their ids, since the hash of a code object takes as long as all of this.
+_met: Final[dict[int, _Met]] = {}
