@@ -20,16 +20,16 @@ from .batches import end_of
 from .cpickler import give_back, is_usual_memo, written_by
 from .differences import made_ours
 from .doubts import doubt
-from .graft import is_for_batches, may_graft
+from .graft import FEWEST, is_for_batches, may_graft
 from .hooks import Plan
 from .splicing import padding, write
 
 __all__ = ["may_be_numbers", "numbers"]
 
-#: Fewer numbers are written by Python as soon as C is asked.
-_FEWEST: Final = 200
 #: So many are looked at first.
 _LOOKED_AT: Final = 8
+#: Up to which an int is written by BININT1 or BININT2.
+_SMALL: Final = 0xFFFF
 _GET_OF_FIRST: Final = BINGET + b"\0"
 
 
@@ -41,9 +41,10 @@ def may_be_numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
     n = len(obj)
     dump = pickler._fastpickle_dump
     return (
-        n >= _FEWEST
+        n >= FEWEST
         and plan.proto >= 4
         and not dump.has_refused_numbers
+        and (dump.is_usual or n >= len(pickler.memo))  # which is looked at
         and dump.root is not obj
         and not is_for_batches(obj, t)
         and hooks.NUMBER_IDS.issuperset(map(id, map(type, obj[:: n // _LOOKED_AT])))
@@ -65,18 +66,22 @@ def numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
     framer = pickler.framer
     dump = pickler._fastpickle_dump
     memo = pickler.memo
-    if (
-        framer.current_frame is None
-        or not (dump.is_usual or is_usual_memo(memo))  # somebody may have put a number there
-        or not may_graft(pickler, plan)
-    ):
+    frame = framer.current_frame
+    if frame is None or not may_graft(pickler, plan):
         return False
+    if not dump.is_usual:  # somebody may have put a number there
+        if not is_usual_memo(memo):
+            return False
+        dump.is_usual = True  # until somebody's code runs again
     args = padding(framer, plan)
     if args is not None:
-        grafter = written_by(pickler, plan, {}, dump.known, obj, args)
+        is_copy = type(obj) is list and not _are_small(obj)
+        given = obj[:] if is_copy else obj
+        grafter = written_by(pickler, plan, {}, dump.known, given, args)
         if (
             grafter is not None
-            and _needed_no_memo(grafter, obj)
+            and [*grafter.memo.copy()] == [id(given)]
+            and (is_copy or not _may_be_in_itself(obj, grafter.pieces[2:], frame.tell()))
             and (end_of(type(obj), len(obj)) is None or made_ours(pickler, plan, grafter, obj))
             and write(framer, plan, grafter.pieces, 2)
         ):
@@ -88,9 +93,27 @@ def numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
     return False
 
 
-def _needed_no_memo(grafter: Any, obj: Any) -> bool:
-    """Tell whether C has memoized nothing but `obj`, and has not fetched that: it may be in itself."""
-    return [*grafter.memo.copy()] == [id(obj)] and (
-        not any(_GET_OF_FIRST in piece for piece in grafter.pieces[2:])
-        or hooks.NUMBER_IDS.issuperset(map(id, {*map(type, obj)}))
-    )
+def _are_small(obj: list[Any]) -> bool:
+    """Tell whether a few items are ints that are written without any byte that looks like a GET of the list.
+
+    Else C is given a copy, so that it memoizes the list too, if that is in itself.
+    """
+    for x in obj[0], obj[len(obj) // 2], obj[-1]:
+        if type(x) is not int or not 0 <= x <= _SMALL:
+            return False
+    return True
+
+
+def _may_be_in_itself(obj: Any, pieces: list[bytes], start: int) -> bool:
+    """Tell whether C may have fetched a list of which it has memoized nothing else.
+
+    Args:
+        obj: the list.
+        pieces: the frames that C has written.
+        start: how much of the first one is the prefix, at least.
+    """
+    for piece in pieces:
+        if piece.find(_GET_OF_FIRST, start) >= 0:
+            return not hooks.NUMBER_IDS.issuperset(map(id, {*map(type, obj)}))
+        start = 0
+    return False
