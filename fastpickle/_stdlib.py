@@ -18,7 +18,9 @@ import os
 import pickle
 import re
 from collections.abc import Iterable
+from opcode import opmap
 from pickle import _Framer, _Pickler  # type: ignore[attr-defined]  # private, and the base of all we do
+from types import FunctionType
 from typing import Any, NoReturn
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "entry_of",
     "for_batch",
     "is_usual_file",
+    "may_run_code",
     "memoized",
     "note",
     "note_value",
@@ -275,6 +278,58 @@ def refuse_unreducible(obj: object) -> BaseException:
     except BaseException as exc:
         return exc
     raise AssertionError("stock can reduce it")
+
+
+# From 3.14 on a function's annotations are computed when they are asked for, by another function (PEP 649).
+
+
+def _annotated(x: int) -> None:
+    """Have annotations, for the compiler to make the function of."""
+
+
+def _begins_annotations() -> bytes:
+    """Return with which opcodes such a function begins: it takes one format of three."""
+    code: bytes = _annotated.__annotate__.__code__.co_code  # type: ignore[attr-defined]
+    return code[: code[::2].index(opmap["LOAD_CONST"]) * 2]
+
+
+if hasattr(_annotated, "__annotate__"):
+    _BEGINS_ANNOTATIONS = _begins_annotations()
+    #: Which opcodes look up names in exact dicts, and put what is found into a dict, by text; 0 is what they cache.
+    _LOOK_UPS = frozenset(
+        (0, *[opmap[name] for name in opmap if name.startswith(("LOAD_CONST", "LOAD_FAST", "LOAD_FROM_DICT_OR_"))])
+    ) | {opmap[name] for name in ("BUILD_MAP", "EXTENDED_ARG", "LOAD_DEREF", "LOAD_GLOBAL", "RETURN_VALUE")}
+
+    def may_run_code(function: FunctionType) -> bool:
+        """Tell whether somebody's code may run if a function's annotations are asked for."""
+        annotate = function.__annotate__  # type: ignore[attr-defined]
+        if annotate is None:
+            return False
+        if (
+            type(annotate) is not FunctionType
+            or type(annotate.__globals__) is not dict
+            or type(annotate.__builtins__) is not dict
+        ):
+            return True
+        code = annotate.__code__
+        opcodes = code.co_code
+        if code.co_freevars:
+            opcodes = opcodes[2:]  # COPY_FREE_VARS
+            try:
+                for name, cell in zip(code.co_freevars, annotate.__closure__, strict=True):
+                    if name == "__classdict__" and type(cell.cell_contents) is not dict:
+                        return True
+            except ValueError:  # it is empty
+                return True
+        return not opcodes.startswith(_BEGINS_ANNOTATIONS) or not _LOOK_UPS.issuperset(
+            opcodes[len(_BEGINS_ANNOTATIONS) :: 2]
+        )
+
+else:
+
+    def may_run_code(function: FunctionType) -> bool:
+        """Tell whether somebody's code may run if a function's annotations are asked for."""
+        return False
 
 
 # Files.

@@ -165,18 +165,18 @@ def at_once(pickler: Any, obj: Any) -> bool:
         Whether it is written; if not, nothing is.
     """
     t = type(obj)
+    try:
+        save = type(pickler).save  # to look at the pickler makes its attributes slower
+        if save not in hooks.known_saves or (save in hooks.choosy_saves and not may_be_plain(obj, t)):
+            return False
+    except Exception:  # it is a descriptor that raises, or has no hash
+        return False
     if (
         not _is_offered(hooks.STOCK_RULE, obj, t)
         or is_for_batches(obj, t)
         or is_tiny(obj, t)
         or are_somebodys(obj, t)  # as `Pickler.save` asks
     ):
-        return False
-    try:
-        save = type(pickler).save
-        if save not in hooks.known_saves or (save in hooks.choosy_saves and not may_be_plain(obj, t)):
-            return False  # to look at the pickler makes its attributes slower
-    except Exception:  # it is a descriptor that raises, or has no hash
         return False
     plan = hooks.plan(pickler)
     rule = plan.graft_rule

@@ -73,6 +73,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
     if outer is None:
         save = type(pickler).save
         is_hash = save in hooks.hash_rules
+        is_worth = False
         if save not in hooks.known_saves and not hooks.learn_save(save):
             plan = PLAIN  # as hooks.plan() would say, before anything else is looked at
         elif (save is hooks.own_save and is_somebodys(t)) or (not is_hash and are_somebodys(obj, t)):
@@ -80,14 +81,15 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         elif (
             save in hooks.choosy_saves  # a library has its own way to save functions ...
             and not graft.may_be_plain(obj, t)
-            and not (t in _SHORT and obj and _is_worth_a_plan(pickler, ASIDE, obj, t))
+            and not (is_worth := t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t))
         ) or (is_hash and not is_worth_a_plan(pickler, obj, t)):
             plan = COLD if is_hash else ASIDE
         else:
             plan = hooks.plan(pickler)
             rule = plan.graft_rule
             if rule is not None and not pickler.__dict__.pop("_fastpickle_is_refused", False):
-                is_grafted = graft.root(pickler, plan, obj)
+                is_refused = is_worth and rule is not hooks.STOCK_RULE  # it is not plain then
+                is_grafted = None if is_refused else graft.root(pickler, plan, obj)
                 if is_grafted:
                     return None, None
                 if is_grafted is not None:
@@ -98,6 +100,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 and rule is not hooks.STOCK_RULE
                 and t in _SHORT
                 and 0 < len(obj) < graft.FEWEST
+                and not is_worth
                 and not _is_worth_a_plan(pickler, ASIDE, obj, t)
             ):
                 plan = ASIDE

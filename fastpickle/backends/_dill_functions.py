@@ -29,7 +29,7 @@ import dill
 from dill import _dill
 
 from .. import hooks
-from .._stdlib import for_batch
+from .._stdlib import for_batch, may_run_code
 from ..columns import forget
 from ..encoders import (
     Encoder,
@@ -337,7 +337,7 @@ def _are_brief(defaults: tuple[Any, ...] | None) -> bool:
 
 def _may_run_code(obj: Any) -> bool:
     """Tell whether a function's annotations may run somebody's code, as from 3.14 on when they are asked for first."""
-    return type(obj) is FunctionType and getattr(obj, "__annotate__", None) is not None
+    return type(obj) is FunctionType and may_run_code(obj)
 
 
 _HAS_ANNOTATE: Final = hasattr(FunctionType, "__annotate__")
