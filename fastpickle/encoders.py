@@ -322,7 +322,7 @@ class Template:
         encoder(parts, obj, memo, 0, pieces)
         self.objs = [x for _, x in memo.values()]  # which stay alive, so that nothing else has their ids
         self.numbers = [*numbers]
-        self.keys = [*memo, *map(id, self.numbers)]
+        self.keys = frozenset((*memo, *map(id, self.numbers)))
         new = {*map(id, made_anew)}
         self.made_anew = [k for k, key in enumerate(memo) if key in new]
         self.segments: list[bytes | int] = []
