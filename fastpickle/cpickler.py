@@ -43,6 +43,7 @@ __all__ = [
     "Grafter",
     "Held",
     "Splice",
+    "TooMuch",
     "dump",
     "give_back",
     "is_usual_memo",
@@ -202,6 +203,10 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
 
 class BeginAgain(Exception):
     """Another kind of C pickler is to begin again: the argument gives one."""
+
+
+class TooMuch(Exception):
+    """The C pickler has written more than there is room for where it was to go."""
 
 
 class _AskingGrafter(Grafter):
@@ -501,15 +506,23 @@ def written_by(
         args: what is in the prefix; None if there is none.
         kind: what gives the C pickler that begins.
         room: how many bytes are held.
+
+    Raises:
+        TooMuch: there are more, and that is less than otherwise would be held.
     """
     while True:
         grafter = kind(pickler, plan, memo, known)
         grafter.held.room = room
         try:
             what = obj if args is None else Splice(grafter, args, state=obj)
-            return grafter if is_written(grafter, what) else None
+            if is_written(grafter, what):
+                return grafter
         except BeginAgain as again:
             (kind,) = again.args
+        else:
+            if room < ROOM and grafter.held.written > room:
+                raise TooMuch
+            return None
 
 
 def is_usual_memo(memo: dict[int, tuple[int, Any]]) -> bool:

@@ -45,13 +45,14 @@ class Dump:
         has_refused_numbers: whether what looked like numbers was none.
         way: by which of those in `lazymemo` it came to the loop, if C may be left the memo there; else None.
         left_in: if C has been left the memo, what is open, each with all that comes in it yet; else None.
+        needs_prefix: whether C has written more than there was room for in the frame.
         loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
         penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
     """
 
     __slots__ = (
         "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known", "left_in", "looks", "loop", "memo",
-        "methods", "names", "nobodys", "not_brief", "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way",
+        "methods", "names", "needs_prefix", "nobodys", "not_brief", "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way",
         "write",
     )  # fmt: skip
 
@@ -73,7 +74,7 @@ class Dump:
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
         self.way = way
-        self.has_refused_items = self.has_refused_numbers = False
+        self.has_refused_items = self.has_refused_numbers = self.needs_prefix = False
         self.left_in: list[tuple[Any, list[Any]]] | None = None
         self.loop: Any = None
         self.unsaved = 0

@@ -36,6 +36,7 @@ from .cpickler import (
     SMALL_TABLE,
     BeginAgain,
     Splice,
+    TooMuch,
     dump,
     give_back,
     is_written,
@@ -72,6 +73,8 @@ __all__ = [
     "may_be_plain",
     "may_graft",
     "may_write",
+    "part_by",
+    "put_part",
     "rest",
     "root",
     "weight",
@@ -100,6 +103,12 @@ _CHUNK: Final = 16 << 20
 _LOOKED_AT: Final = 5_000
 #: What is fewer bytes for an entry of the memo Python has written, by columns, before C has and the entry is fetched.
 _PER_ENTRY: Final = 128
+#: So many bytes an item is taken to have, as few as it may, since it does no harm if there are more.
+_BYTES_PER_ITEM: Final = 16
+#: So many bytes may be more once the ends are mended.
+_MOST_MENDED: Final = 64
+#: PROTO, FRAME and their arguments.
+_BEGIN: Final = 11
 #: What is open, the outermost first, each with what comes behind the next one.
 _Open = list[tuple[Any, list[Any]]]
 #: So many levels are looked at, tuples of so many items, and so many items, for what is the last thing of all.
@@ -147,7 +156,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
     pieces = grafter.pieces
     if frame is not None and len(pieces) == 1:
         piece = pieces[0]  # most dumps are small: this is what `write_pieces` does, 1 us sooner
-        frame.write(memoryview(piece)[11 if piece[2] == FRAME[0] else 2 : -1])
+        frame.write(memoryview(piece)[_BEGIN if piece[2] == FRAME[0] else 2 : -1])
     elif not write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
     _take_memo(pickler, memo, grafter, AT_ROOT)
@@ -414,19 +423,56 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     dump = pickler._fastpickle_dump
     if dump.root is obj or not _may_offer(pickler, plan, n):  # as a root it was refused already
         return False
-    framer = pickler.framer
-    args = padding(framer, plan)
-    if args is not None:
-        # The memo is bound to no local: who has hold of it is counted.
-        grafter = written_by(pickler, plan, pickler.memo, dump.known, obj, args)
-        if grafter is not None and made_ours(pickler, plan, grafter, obj) and write(framer, plan, grafter.pieces, 2):
-            _take_memo_of_part(pickler, plan, grafter, obj)
-            dump.penalty = 0
-            return True
-        doubt(pickler)  # a type's __hash__ may have run, or a module been imported
+    # The memo is bound to no local: who has hold of it is counted.
+    grafter = part_by(pickler, plan, pickler.memo, obj, n * _BYTES_PER_ITEM)
+    if grafter is not None and made_ours(pickler, plan, grafter, obj) and put_part(pickler, plan, grafter):
+        _take_memo_of_part(pickler, plan, grafter, obj)
+        dump.penalty = 0
+        return True
+    doubt(pickler)  # a type's __hash__ may have run, or a module been imported
     if len(obj) < 2 * BATCHSIZE:  # if it has more, `batches` is next
         _back_off(dump)
     return False
+
+
+def part_by(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], obj: Any, size: int) -> Any:
+    """Let C write a part of what is dumped, behind a prefix only if there may not be room for it in our frame.
+
+    Args:
+        pickler, plan: as said.
+        memo: what C begins with.
+        obj: the part.
+        size: how many bytes it may be of.
+
+    Returns:
+        The C pickler, for `put_part`; None if it gave up.
+    """
+    framer = pickler.framer
+    dump = pickler._fastpickle_dump
+    frame = framer.current_frame
+    if frame is not None and not dump.needs_prefix:
+        room = framer._FRAME_SIZE_TARGET - frame.tell() - _MOST_MENDED
+        if size < room:
+            try:
+                return written_by(pickler, plan, memo, dump.known, obj, room=room)
+            except TooMuch:
+                dump.needs_prefix = True  # so it may be with the next ones
+    args = padding(framer, plan)
+    return None if args is None else written_by(pickler, plan, memo, dump.known, obj, args)
+
+
+def put_part(pickler: Any, plan: Plan, grafter: Any) -> bool:
+    """Write what a C pickler wrote for `part_by`; if that fails, nothing is written."""
+    framer = pickler.framer
+    pieces = grafter.pieces
+    if grafter.is_spliced or framer.current_frame is None:
+        return write(framer, plan, pieces, 2)
+    (piece,) = pieces
+    frame = framer.current_frame
+    if frame.tell() + len(piece) >= framer._FRAME_SIZE_TARGET + _BEGIN:  # mended, it has become longer
+        return False
+    frame.write(memoryview(piece)[_BEGIN if piece[2] == FRAME[0] else 2 : -1])
+    return True
 
 
 def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:

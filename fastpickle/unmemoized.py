@@ -17,12 +17,11 @@ from typing import Any, Final
 
 from . import hooks
 from .batches import end_of
-from .cpickler import give_back, is_usual_memo, written_by
+from .cpickler import give_back, is_usual_memo
 from .differences import made_ours
 from .doubts import doubt
-from .graft import FEWEST, is_for_batches, may_graft
+from .graft import FEWEST, is_for_batches, may_graft, part_by, put_part
 from .hooks import Plan
-from .splicing import padding, write
 
 __all__ = ["may_be_numbers", "numbers"]
 
@@ -30,6 +29,9 @@ __all__ = ["may_be_numbers", "numbers"]
 _LOOKED_AT: Final = 8
 #: Up to which an int is written by BININT1 or BININT2.
 _SMALL: Final = 0xFFFF
+#: So many bytes one of those takes at the most, and another number nearly always.
+_BYTES_OF_SMALL: Final = 3
+_BYTES: Final = 9
 _GET_OF_FIRST: Final = BINGET + b"\0"
 
 
@@ -73,23 +75,21 @@ def numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
         if not is_usual_memo(memo):
             return False
         dump.is_usual = True  # until somebody's code runs again
-    args = padding(framer, plan)
-    if args is not None:
-        is_copy = type(obj) is list and not _are_small(obj)
-        given = obj[:] if is_copy else obj
-        grafter = written_by(pickler, plan, {}, dump.known, given, args)
-        if (
-            grafter is not None
-            and [*grafter.memo.copy()] == [id(given)]
-            and (is_copy or not _may_be_in_itself(obj, grafter.pieces[2:], frame.tell()))
-            and (end_of(type(obj), len(obj)) is None or made_ours(pickler, plan, grafter, obj))
-            and write(framer, plan, grafter.pieces, 2)
-        ):
-            memo[id(obj)] = len(memo), obj
-            give_back(grafter)
-            return True
-        dump.has_refused_numbers = True
-        doubt(pickler)  # as in `graft.whole`
+    is_small = type(obj) is tuple or _are_small(obj)
+    given = obj if is_small else obj[:]
+    grafter = part_by(pickler, plan, {}, given, len(obj) * (_BYTES_OF_SMALL if is_small else _BYTES))
+    if (
+        grafter is not None
+        and [*grafter.memo.copy()] == [id(given)]
+        and (given is not obj or not _may_be_in_itself(obj, grafter, frame))
+        and (end_of(type(obj), len(obj)) is None or made_ours(pickler, plan, grafter, obj))
+        and put_part(pickler, plan, grafter)
+    ):
+        memo[id(obj)] = len(memo), obj
+        give_back(grafter)
+        return True
+    dump.has_refused_numbers = True
+    doubt(pickler)  # as in `graft.whole`
     return False
 
 
@@ -104,15 +104,16 @@ def _are_small(obj: list[Any]) -> bool:
     return True
 
 
-def _may_be_in_itself(obj: Any, pieces: list[bytes], start: int) -> bool:
+def _may_be_in_itself(obj: Any, grafter: Any, frame: Any) -> bool:
     """Tell whether C may have fetched a list of which it has memoized nothing else.
 
     Args:
-        obj: the list.
-        pieces: the frames that C has written.
-        start: how much of the first one is the prefix, at least.
+        obj: the list, or a tuple, which is in itself only if there is a list in it, too.
+        grafter: the C pickler.
+        frame: ours, for which there are as many bytes in a prefix, which are passed over.
     """
-    for piece in pieces:
+    start = frame.tell() if grafter.is_spliced else 0
+    for piece in grafter.pieces[2:] if grafter.is_spliced else grafter.pieces:
         if piece.find(_GET_OF_FIRST, start) >= 0:
             return not hooks.NUMBER_IDS.issuperset(map(id, {*map(type, obj)}))
         start = 0
