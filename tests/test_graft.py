@@ -39,7 +39,7 @@ from oracle.compare import stock_dumps as stock
 from test_install import in_child
 
 import fastpickle
-from fastpickle import cpickler, graft, hooks, instances, lazymemo, quick
+from fastpickle import cpickler, graft, hooks, instances, lazymemo, plain, quick
 from fastpickle._stdlib import CPickler, awkward_batches
 from fastpickle.last import _likeness, last
 
@@ -68,6 +68,7 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
 
     for name in ("at_once", "root", "batches", "whole", "dumps"):
         monkeypatch.setattr(graft, name, recorded(graft, name))
+    monkeypatch.setattr(plain, "numbers", recorded(plain, "numbers"))
     monkeypatch.setattr(quick, "made_ours", recorded(quick, "made_ours"))
     yield seen
 
@@ -176,7 +177,7 @@ def test_awkward_lengths(kind: str, n: int, offers: list[tuple[str, Any]]) -> No
         assert (
             protocol == 0
             or kind in ("frozenset", "tuple")
-            or any(o[0] in ("batches", "whole") and o[1] for o in offers)
+            or any(o[0] in ("batches", "whole", "numbers") and o[1] for o in offers)
         )
         offers.clear()
 
@@ -1867,7 +1868,7 @@ def test_container_of_a_function_is_for_c(offers: list[tuple[str, Any]]) -> None
         dispatch = {**_Stock.dispatch, Odd: _save_odd}
 
     Own(io.BytesIO(), 4).dump([Odd([[*range(200)], 1]), 2])
-    assert ("whole", True) in offers
+    assert ("numbers", True) in offers
 
 
 def _save_and_change_later(change: Callable[[Any], None]) -> Callable[[Any, Any], None]:

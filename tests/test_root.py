@@ -163,9 +163,9 @@ def test_c_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would refuse the root at once; what is in it, it may write."""
     offered = []
 
-    def written_by(pickler: Any, plan: Any, memo: Any, known: Any, obj: Any, *args: Any) -> Any:
+    def written_by(pickler: Any, plan: Any, memo: Any, known: Any, obj: Any, *args: Any, **how: Any) -> Any:
         offered.append(type(obj))
-        return found(pickler, plan, memo, known, obj, *args)
+        return found(pickler, plan, memo, known, obj, *args, **how)
 
     found = graft.written_by
     monkeypatch.setattr(graft, "written_by", written_by)
