@@ -297,8 +297,12 @@ if hasattr(_annotated, "__annotate__"):
     _BEGINS_ANNOTATIONS = _begins_annotations()
     #: Which opcodes look up names in exact dicts, and put what is found into a dict, by text; 0 is what they cache.
     _LOOK_UPS = frozenset(
-        (0, *[opmap[name] for name in opmap if name.startswith(("LOAD_CONST", "LOAD_FAST", "LOAD_FROM_DICT_OR_"))])
-    ) | {opmap[name] for name in ("BUILD_MAP", "EXTENDED_ARG", "LOAD_DEREF", "LOAD_GLOBAL", "RETURN_VALUE")}
+        (
+            0,
+            *[opmap[name] for name in ("BUILD_MAP", "EXTENDED_ARG", "LOAD_DEREF", "LOAD_GLOBAL", "RETURN_VALUE")],
+            *[opmap[name] for name in opmap if name.startswith(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FROM_DICT_OR_"))],
+        )
+    )
 
     def may_run_code(function: FunctionType) -> bool:
         """Tell whether somebody's code may run if a function's annotations are asked for."""

@@ -305,7 +305,7 @@ class Template:
         encoder: the encoder; what it does must not depend on anything but the memo.
         parts, obj: what it is called with.
         numbers: what it looks for in the memo but does not memoize.
-        made_anew: texts and tuples of what it memoizes that are other ones each time, and equal.
+        is_made_anew: tells of what it memoizes whether that is another object each time, and equal.
 
     Raises:
         NotBrief: it fetches what is no atom, or much is memoized.
@@ -315,7 +315,12 @@ class Template:
     __slots__ = ("keys", "made_anew", "numbers", "objs", "segments")
 
     def __init__(
-        self, encoder: Encoder, parts: Parts, obj: Any, numbers: Iterable[Any] = (), made_anew: Iterable[Any] = ()
+        self,
+        encoder: Encoder,
+        parts: Parts,
+        obj: Any,
+        numbers: Iterable[Any] = (),
+        is_made_anew: Callable[[Any], bool] = lambda x: False,
     ) -> None:
         memo: Memo = {}
         pieces: list[bytes] = []
@@ -323,8 +328,7 @@ class Template:
         self.objs = [x for _, x in memo.values()]  # which stay alive, so that nothing else has their ids
         self.numbers = [*numbers]
         self.keys = frozenset((*memo, *map(id, self.numbers)))
-        new = {*map(id, made_anew)}
-        self.made_anew = [k for k, key in enumerate(memo) if key in new]
+        self.made_anew = [k for k, x in enumerate(self.objs) if is_made_anew(x)]
         self.segments: list[bytes | int] = []
         data = b""
         if len(memo) > len(BINGET):
@@ -353,10 +357,19 @@ class Template:
         objs = self.objs
         if self.made_anew:
             objs = [*objs]
+            copies: dict[int, Any] = {}
             for k in self.made_anew:
-                objs[k] = (*objs[k],) if type(objs[k]) is tuple else bytes(memoryview(objs[k]))
+                x = objs[k]
+                objs[k] = copies[id(x)] = _copy(x, copies)
         memo.update(zip(map(id, objs), enumerate(objs, i)))  # noqa: B905  # they are of one length
         return i + len(objs)
+
+
+def _copy(x: Any, copies: dict[int, Any]) -> Any:
+    """Return another text or bytes that is equal, or a tuple that has the copies made before in it, by their ids."""
+    if type(x) is tuple:
+        return (*map(copies.get, map(id, x), x),)
+    return x.encode().decode() if type(x) is str else bytes(memoryview(x))
 
 
 #: The number of each GET in the table, by its id.

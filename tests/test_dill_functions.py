@@ -8,6 +8,7 @@ import copyreg
 import dataclasses
 import enum
 import functools
+import gc
 import io
 import pickle
 import subprocess
@@ -26,12 +27,13 @@ from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, check, use
 
 import fastpickle
-from fastpickle import encoders, graft, hooks
+from fastpickle import _stdlib, encoders, graft, hooks
 from fastpickle._stdlib import CPickler
 
 dill = pytest.importorskip("dill", reason="dill is not installed")
 backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
 _dill_functions = pytest.importorskip("fastpickle.backends._dill_functions", reason="dill is not installed")
+_dill_code = pytest.importorskip("fastpickle.backends._dill_code", reason="dill is not installed")
 dill.extend(False)
 
 ORACLE = Implementation("dill.Pickler", dill.Pickler)
@@ -829,6 +831,165 @@ def test_annotations_that_run_code(outcome: str, default: str, ours: Implementat
         run.pickler.dump([module.f, 1, module.f])
 
     check(ORACLE, ours, steps, protocols=(2, 4))
+
+
+#: Where annotations come from; `seen` is called by their code, and `odd` is an object that calls it when it is asked.
+ANNOTATIONS: dict[str, tuple[str, bool]] = {
+    "names": ("def f(x: int, y: Local, *a: str, k: None = None) -> f_type: pass", False),
+    "texts": ("def f(x: 'int', y: '1 +') -> 'seen()': pass", False),
+    "numbers": ("def f(x: 1, y: 2.5, z: b'b', k: ...) -> True: pass", False),
+    "many": ("def f(" + ", ".join(f"a{i}: t{i % 7}" for i in range(300)) + "): pass\n", False),
+    "future": ("from __future__ import annotations\ndef f(x: seen(), y: list[int]) -> odd.attribute: pass", False),
+    "closure": ("def g():\n class In: pass\n def f(x: In, y: int): return In\n return f\nf = g()", False),
+    "empty cell": ("def g():\n def f(x: In): pass\n return f\n In = int\nf = g()", False),
+    "type parameters": ("def f[T, *U](x: T, *y: *U) -> Local: pass", True),
+    "method": ("class C:\n n = str\n def f(self, x: n, y: Local): pass\nf = C.f", False),
+    "method of an odd mapping": (
+        "class M(type):\n def __prepare__(*a): return Odd()\n def __new__(m, n, b, d): return d\n"
+        "class C(metaclass=M):\n def f(self, x: int): pass\nf = C['f']", True
+    ),
+    "subscript": ("def f(x: list[int]): pass", True),
+    "union": ("def f(x: int | None): pass", True),
+    "attribute": ("def f(x: odd.attribute): pass", True),
+    "call": ("def f(x: seen()): pass", True),
+    "comparison": ("def f(x: odd > 2): pass", True),
+    "missing": ("def f(x: no_such_name): pass", False),
+    "set": ("def f(x: seen()): pass\nf.__annotations__ = {'x': int}", False),
+    "deleted": ("def f(x: seen()): pass\nf.__annotations__ = None", False),
+    "by hand": ("def f(x: int): pass\ndef a(format): return seen() and {'x': 5}\nf.__annotate__ = a", True),
+    "by hand, comparing": (
+        "def f(x): pass\ndef a(format):\n if odd > 2: raise NotImplementedError\n return {'x': int}\nf.__annotate__ = a",
+        True
+    ),
+    "by hand, odd keys": (
+        "def f(x): pass\ndef a(format):\n if format > 2: raise NotImplementedError\n return {odd: 5}\nf.__annotate__ = a",
+        True
+    ),
+    "partial": ("def f(x): pass\nf.__annotate__ = partial(lambda n, format: {'x': n}, 3)", True),
+    "of another": ("def g(x: int): pass\ndef f(y): pass\nf.__annotate__ = g.__annotate__", False),
+    "of other globals": ("def f(x: int): pass\nf.__annotate__ = type(f)(f.__annotate__.__code__, OddDict())", True),
+    "of other builtins": (
+        "def f(x: int): pass\nf.__annotate__ = type(f)(f.__annotate__.__code__, {'__builtins__': OddDict()})", True
+    ),
+    "lambda": ("f = lambda x: x", False),
+}  # fmt: skip
+
+
+def _annotated_by(source: str, seen: Callable[[], Any]) -> Any:
+    """Return the function that a module's source makes, and the module, which is found under its name."""
+
+    class Odd:
+        def __getattr__(self, name: str) -> Any:
+            return seen() if name == "attribute" else super().__getattribute__(name)
+
+        def __gt__(self, other: Any) -> Any:
+            return seen() is None
+
+        def __hash__(self) -> int:
+            seen()
+            return 5
+
+    class OddDict(dict):  # type: ignore[type-arg]
+        def __getitem__(self, key: Any) -> Any:
+            seen()
+            return int
+
+        __missing__ = __getitem__
+
+    class OddMapping(dict):  # type: ignore[type-arg]
+        def __getitem__(self, key: Any) -> Any:
+            if key == "int":
+                seen()
+            return super().__getitem__(key)
+
+    module = types.ModuleType("annotated_module_of_a_test")
+    sys.modules[module.__name__] = module
+    vars(module).update(
+        seen=seen, odd=Odd(), OddDict=OddDict, Odd=OddMapping, Local=objects.Plain, f_type=types.FunctionType,
+        partial=functools.partial, **{f"t{i}": t for i, t in enumerate((int, str, bytes, None, 1, "t", objects.Plain))},
+    )  # fmt: skip
+    exec(compile(source, "<source>", "exec", dont_inherit=True), vars(module))
+    module.f.__qualname__ = "another.name"
+    return module.f, module
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are there from the beginning")
+@both
+@pytest.mark.parametrize("name", ANNOTATIONS)
+def test_where_annotations_come_from(name: str, ours: Implementation) -> None:
+    """Their code runs as often as by stock; if it only looks names up, the function is written at once."""
+    source, may_run = ANNOTATIONS[name]
+
+    def steps(run: Run) -> None:
+        seen: list[int] = []
+        f, _ = _annotated_by(source, lambda: seen.append(1) or int)
+        run.pickler.dump([[*range(100)], f, 1, (f, {"f": f}), [*range(100)]])
+        run.pickler.dump((f, 1))
+        run.calls.append(("seen", len(seen)))
+
+    check(ORACLE, ours, steps, protocols=(2, 4))
+    ran: list[int] = []
+    f, module = _annotated_by(source, lambda: ran.append(1) or int)
+    ran.clear()
+    assert _stdlib.may_run_code(f) is may_run
+    assert not ran and module
+    if not may_run and name not in ("missing", "empty cell"):
+        assert f.__annotations__ is not f and not ran
+
+
+@needs_code
+@both
+def test_templates(ours: Implementation) -> None:
+    """A code object that has been met is written the same, whatever of it is in the memo; nothing is shared by dumps."""
+    f = _closure(1, 2)
+    g = _executed("def f(a, b=70_000):\n 'text'\n return a, b, 300, 70_000, 1 << 70, 'text', (1, 'text', ()), 2.5, b'b'")
+    h = _long_names(300)
+    for x in f, g, h:
+        code = x.__code__
+        for _ in range(3):  # met, learnt, known
+            check(ORACLE, ours, _dumps(x), protocols=(2, 4))
+        for part in (*code.co_consts, code.co_consts, code.co_names, code.co_varnames, code.co_name, code.co_filename,
+                     code.co_linetable, code.co_code, code.co_argcount, ()):  # fmt: skip
+            check(ORACLE, ours, _dumps([part, x, part]), protocols=(4,))
+
+            def steps(run: Run, x: Any = x, part: Any = part) -> None:
+                run.pickler.framer.start_framing()
+                run.pickler.memoize(part)
+                run.pickler.save([x, part])
+
+            check(ORACLE, ours, steps, protocols=(4,))
+
+        def again(run: Run, x: Any = x) -> None:
+            run.pickler.dump(x)
+            parts = [y for _, y in run.pickler.memo.values()]
+            run.pickler.clear_memo()
+            run.pickler.dump([x, parts])
+            run.pickler.dump(x)
+
+        check(ORACLE, ours, again, protocols=(4,))
+        for n in range(240, 258):
+            check(ORACLE, ours, _dumps([[f"text {i}" for i in range(n)], x, x]), protocols=(4,))
+
+
+@needs_code
+def test_templates_are_forgotten() -> None:
+    """With the code object; and of what has code in it there is none."""
+    with fastpickle.patched():
+        made = [_executed(f"def f(): return {i}") for i in range(20)]
+        known = len(_dill_code._met)
+        for _ in range(3):
+            for f in made:
+                dill.dumps((f, 1))
+        assert len(_dill_code._met) == known + 20
+        met = [_dill_code._met[id(f.__code__)] for f in made]
+        assert all(x.template is not None for x in met)
+        nested = _executed("def f(): return lambda: 1")
+        for _ in range(3):
+            dill.dumps((nested, 1))
+        assert _dill_code._met[id(nested.__code__)].template is None
+        del made, f, met, nested
+        gc.collect()
+        assert len(_dill_code._met) <= known
 
 
 class _Reduced:

@@ -67,9 +67,9 @@ class _Met:
         """Make a template, if it can be had."""
         self.is_known = True
         args = _arguments_of(code)
-        made_anew = [x for x, y in zip(args, _arguments_of(code), strict=True) if x is not y]
+        anew = {id(x) for x, y in zip((args, *args), ((), *_arguments_of(code)), strict=True) if x is not y}
         try:
-            self.template = Template(encode_tuple, parts, args, _unmemoized_in(args), [args, *made_anew])
+            self.template = Template(encode_tuple, parts, args, _unmemoized_in(args), lambda x: id(x) in anew)
         except NotBrief:
             return
 

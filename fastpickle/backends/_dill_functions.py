@@ -204,7 +204,8 @@ def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byte
         raise NotBrief
     global _template
     if _template is None:  # it is the same every time
-        _template = Template(_encode_setattr, parts, obj)
+        names = {getattr.__name__, setattr.__name__}  # another object each time that one is asked for
+        _template = Template(_encode_setattr, parts, obj, is_made_anew=lambda x: type(x) is str and x in names)
     return _template.encode(memo, i, pieces) or _encode_setattr(parts, obj, memo, i, pieces)
 
 
