@@ -105,7 +105,7 @@ _LOOKED_AT: Final = 5_000
 _PER_ENTRY: Final = 128
 #: So many bytes an item is taken to have, as few as it may, since it does no harm if there are more.
 _BYTES_PER_ITEM: Final = 16
-#: So many bytes may be more once the ends are mended.
+#: So many bytes may be more once the ends are mended, one for each container of more than a batch.
 _MOST_MENDED: Final = 64
 #: PROTO, FRAME and their arguments.
 _BEGIN: Final = 11
@@ -468,10 +468,7 @@ def put_part(pickler: Any, plan: Plan, grafter: Any) -> bool:
     if grafter.is_spliced or framer.current_frame is None:
         return write(framer, plan, pieces, 2)
     (piece,) = pieces
-    frame = framer.current_frame
-    if frame.tell() + len(piece) >= framer._FRAME_SIZE_TARGET + _BEGIN:  # mended, it has become longer
-        return False
-    frame.write(memoryview(piece)[_BEGIN if piece[2] == FRAME[0] else 2 : -1])
+    framer.current_frame.write(memoryview(piece)[_BEGIN if piece[2] == FRAME[0] else 2 : -1])
     return True
 
 
