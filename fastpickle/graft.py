@@ -115,6 +115,8 @@ _Open = list[tuple[Any, list[Any]]]
 _MOST_OPENED: Final = 8
 _FEW_IN_A_TUPLE: Final = 20
 _MOST_BEHIND: Final = 8
+#: So many characters a text that comes behind may have.
+_SHORT_TEXT: Final = 1000
 #: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
 _LARGE_MEMO: Final = 16 << 20
 #: Up to which recursion limit C is not likely to run out of stack before it.
@@ -574,12 +576,17 @@ def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> _Open | 
         is_open: whether the object belongs to them.
     """
     opened: _Open = []
+    sought: list[Any] = []  # what is not to be in the C pickler's memo: a text or empty container, and tuples
     is_alone = True
     x = root
     while x is not obj or is_open:
         t = type(x)
-        if len(opened) > _MOST_OPENED or (t is tuple and (len(x) > _FEW_IN_A_TUPLE or may_be_fetched(grafter, x))):
+        if len(opened) > _MOST_OPENED:
             return None
+        if t is tuple:
+            if len(x) > _FEW_IN_A_TUPLE:
+                return None
+            sought.append(x)
         end: list[Any] = []
         opened.append((x, end))
         if x is obj:
@@ -596,15 +603,15 @@ def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> _Open | 
             x = some.pop()
             t = type(x)
             if id(t) not in hooks.NUMBER_IDS:
-                if not is_alone or not (t is str or ((t is dict or t is list) and not x)):
+                if not is_alone or not ((t is str and len(x) <= _SHORT_TEXT) or ((t is dict or t is list) and not x)):
                     break
-                if may_be_fetched(grafter, x):
-                    return None
+                sought.append(x)
                 is_alone = False  # another one may be the same
             end.insert(0, x)
         else:
             return None
-    return opened
+    # Not before: all that is in those tuples is written now, so that C fetches it.
+    return None if any(may_be_fetched(grafter, x) for x in sought) else opened
 
 
 def is_of_new_class(pickler: Any, plan: Plan, batch: list[Any]) -> bool:

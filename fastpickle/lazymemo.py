@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Final
@@ -32,17 +32,19 @@ __all__ = [
     "fetch_memo",
     "fetch_memos",
     "is_lazy",
+    "keep_behind",
     "keep_memo",
     "update_memo",
 ]
 
 
-def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
-    """Add to our memo what C has memoized, in that order."""
+def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any, behind: Iterable[Any] = ()) -> None:
+    """Add to our memo what C has memoized, in that order, and what comes behind that."""
     entries = grafter.memo.copy()
     ordered: list[Any] = [None] * len(entries)
     for entry in entries.values():
         ordered[entry[0]] = entry
+    ordered += enumerate(behind, len(ordered))
     del ordered[: len(memo)]
     memo.update(zip(map(id, map(_obj, ordered)), ordered))  # noqa: B905  # they are of one length
 
@@ -72,27 +74,24 @@ def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, wher
 
 
 class _Kept:
-    """A memo, and the C pickler that has what belongs into it; copies of a pickler share it, as they share a memo."""
+    """A memo, and the C pickler that has what belongs into it; copies of a pickler share it, as they share a memo.
 
-    __slots__ = ("grafter", "memo", "n")
+    Attributes:
+        behind: what belongs into it behind that.
+    """
+
+    __slots__ = ("behind", "grafter", "memo")
 
     def __init__(self, memo: dict[int, tuple[int, Any]], grafter: Any = None) -> None:
         self.memo = memo
-        self.n = len(memo)
         self.grafter = grafter
+        self.behind: list[Any] = []
 
     def fetch(self) -> dict[int, tuple[int, Any]]:
         """Return the memo with everything in it; two threads may do so at once."""
         with _is_fetching:
-            grafter = self.grafter
-            if grafter is not None:
-                memo = self.memo
-                later = [*memo.items()][self.n :] if len(memo) > self.n else []
-                for _ in later:
-                    memo.popitem()
-                update_memo(memo, grafter)
-                for key, (_, obj) in later:  # those were numbered without what C has memoized
-                    memo[key] = len(memo), obj
+            if self.grafter is not None:
+                update_memo(self.memo, self.grafter, self.behind)
                 self.grafter = None
         return self.memo
 
@@ -176,6 +175,22 @@ def fetch_memo(pickler: Any) -> None:
     if kept is not None:  # at no moment is there neither
         state.setdefault("memo", kept.fetch())  # somebody may have set another one
         state.pop("_fastpickle_memo", None)
+
+
+def keep_behind(pickler: Any, objs: list[Any]) -> bool:
+    """Add to what is with C what is memoized behind that; False if it has been fetched, and nothing is added.
+
+    Args:
+        pickler: the pickler, the memo of which was left with C.
+        objs: the objects, none of which is in the memo.
+    """
+    kept = pickler.__dict__.get("_fastpickle_memo")
+    if kept is None:
+        return False
+    with _is_fetching:
+        kept.behind = objs
+        # A tracer, or what runs when something is collected, may have fetched it just before, or with them.
+        return kept.grafter is not None or not objs or id(objs[-1]) in kept.memo
 
 
 def fetch_memos() -> None:

@@ -27,9 +27,10 @@ from typing import Any, Final
 from . import graft
 from ._stdlib import stock_methods
 from .doubts import doubt, holds, outside, settled
+from .encoders import NotBrief, encode_all
 from .graft import has_much
 from .hooks import ATOM_IDS, PLAIN_IDS, Plan, Reduced, Write
-from .lazymemo import fetch_memo
+from .lazymemo import fetch_memo, keep_behind
 from .levels import Level, end_known_tuple, note_levels, put, save_levels
 from .opcodes import (
     BINGET,
@@ -128,7 +129,9 @@ def save_all(
         is_stale = False  # other code may have run, and other frames begun
         while True:
             if is_stale:
-                if dump.left_in is not None and not _are_at_end(pickler, plan, dump, [*opened, (owner, ending, items)]):
+                if dump.left_in is not None:
+                    if _is_finished(pickler, plan, dump, [*opened, (owner, ending, items)]):
+                        return write
                     fetch_memo(pickler)
                     dump.left_in = None
                 if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
@@ -455,21 +458,55 @@ def _are_saved_by_c(pickler: Any, plan: Plan, owner: Any, x: Any, items: Iterato
     return False
 
 
-def _are_at_end(pickler: Any, plan: Plan, dump: Any, levels: list[Level]) -> bool:
-    """Tell whether nothing comes any more but what C has been left the memo for, and the ends of those levels."""
+def _is_finished(pickler: Any, plan: Plan, dump: Any, levels: list[Level]) -> bool:
+    """Write all that comes yet, if that is what C has been left the memo for; tell whether it is written.
+
+    It is done at once, so that nobody looks at a memo that is numbered without what C has.
+
+    Args:
+        pickler, plan, dump: as said.
+        levels: what is open, the innermost last.
+    """
+    framer = pickler.framer
+    frame = framer.current_frame
     if (
         pickler._fastpickle_plan is not plan
+        or frame is None
         or levels[0][0] is not None
         or length_hint(levels[0][2])
         or len(levels) != len(dump.left_in) + 1
     ):
         return False
-    for (owner, ending, items), (x, end) in zip(levels[1:], dump.left_in, strict=True):
+    pieces: list[bytes] = []
+    behind: dict[int, tuple[int, Any]] = {}
+    for (owner, ending, items), (x, end) in zip(reversed(levels[1:]), reversed(dump.left_in), strict=True):
         if owner is not x or type(items) not in _TELLS_LENGTH or not (ending is None or isinstance(ending, bytes)):
             return False
         some = _left(items)
         if len(some) != len(end) or any(map(is_not, some, end)):
             return False
+        for y in some:
+            if id(y) in dump.memo:  # a number that somebody has put there
+                return False
+            if type(y) is list or type(y) is dict:
+                pieces.append(MEMOIZED_LIST if type(y) is list else MEMOIZED_DICT)
+                behind[id(y)] = 0, y
+            else:
+                try:
+                    encode_all(plan, (y,), behind, 0, pieces)
+                except (NotBrief, UnicodeEncodeError):
+                    return False
+        if ending is not None:
+            pieces.append(ending)
+        else:
+            pieces.append(MEMOIZED_TUPLES[len(owner)] if len(owner) <= 3 else MEMOIZED_TUPLE)
+            behind[id(owner)] = 0, owner
+    data = b"".join(pieces)
+    if frame.tell() + len(data) >= framer._FRAME_SIZE_TARGET:
+        return False
+    if not keep_behind(pickler, [x for _, x in behind.values()]):
+        return False
+    frame.write(data)
     return True
 
 

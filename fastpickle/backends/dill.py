@@ -191,7 +191,7 @@ def _calls() -> dict[type, tuple[Any, Any]]:
     if are_dills(_dill.save_type):
         calls[type] = _dill.save_type, _call_of_class
     if are_dills(_dill.save_singleton):
-        calls[range] = _dill.save_singleton, lambda x: (_dill._eval_repr, (repr(x),))
+        calls[range] = _dill.save_singleton, lambda x: (_dill._eval_repr, (x.__repr__(),))
     return calls
 
 
