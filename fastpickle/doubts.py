@@ -41,7 +41,7 @@ class Dump:
         known: what `graft` knows of types, until somebody's code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
-        has_refused_items: whether C has refused the last items of a container.
+        has_refused_items: whether C has refused a short container, or the last items of one.
         has_refused_numbers: whether what looked like numbers was none.
         way: by which of those in `lazymemo` it came to the loop, if C may be left the memo there; else None.
         left_in: if C has been left the memo, what is open, each with all that comes in it yet; else None.

@@ -54,6 +54,7 @@ from .instances import are_somebodys, has_only_a_dict, is_somebodys
 from .known import METACLASS_IDS, find_hiding, is_refused
 from .last import last
 from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
+from .parts import SHORTEST_RUN
 from .rules import GraftRule
 from .splicing import padding, write, write_pieces, write_whole
 
@@ -109,6 +110,8 @@ _BYTES_PER_ITEM: Final = 16
 _MOST_MENDED: Final = 64
 #: PROTO, FRAME and their arguments.
 _BEGIN: Final = 11
+#: What is fewer bytes for an entry of the memo Python would have written sooner than that is copied there and back.
+_PER_ENTRY_COPIED: Final = 4
 #: What is open, the outermost first, each with what comes behind the next one.
 _Open = list[tuple[Any, list[Any]]]
 #: So many levels are looked at, tuples of so many items, and so many items, for what is the last thing of all.
@@ -425,14 +428,22 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     dump = pickler._fastpickle_dump
     if dump.root is obj or not _may_offer(pickler, plan, n):  # as a root it was refused already
         return False
+    frame = pickler.framer.current_frame
+    ours = 0 if frame is None else frame.tell()
     # The memo is bound to no local: who has hold of it is counted.
     grafter = part_by(pickler, plan, pickler.memo, obj, n * _BYTES_PER_ITEM)
     if grafter is not None and made_ours(pickler, plan, grafter, obj) and put_part(pickler, plan, grafter):
+        written = grafter.held.written - (ours if grafter.is_spliced else 0)  # for which there is a prefix
+        if written >= _PER_ENTRY_COPIED * len(pickler.memo):
+            dump.penalty = 0
+        else:  # it was less than it looked
+            _back_off(dump)
         _take_memo_of_part(pickler, plan, grafter, obj)
-        dump.penalty = 0
         return True
     doubt(pickler)  # a type's __hash__ may have run, or a module been imported
-    if len(obj) < 2 * BATCHSIZE:  # if it has more, `batches` is next
+    if len(obj) < SHORTEST_RUN:  # it was offered for what is in it (`has_much`), which is for another offer
+        dump.has_refused_items = True
+    elif len(obj) < 2 * BATCHSIZE:  # if it has more, `batches` is next
         _back_off(dump)
     return False
 
@@ -502,21 +513,33 @@ def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:
 
 
 def weight(obj: Any, memo: Any) -> int:
-    """Return about how many items there are in a container, and in what is in it, by the first one."""
+    """Return about how many items there are in a container, and in what is in it: by the first, the last, one between.
+
+    Args:
+        obj: the container.
+        memo: what is in that is no more than an item.
+    """
     t = type(obj)
     n = len(obj)
-    if n and t is not set and t is not frozenset:
-        try:
-            first = next(iter(obj.values())) if t is dict else obj[0]
-        except (LookupError, RuntimeError, StopIteration):  # another thread is changing it
-            return n
-        if id(type(first)) in hooks.CONTAINER_IDS and id(first) not in memo:
-            n *= len(first) or 1
-    return n
+    if not n or t is set or t is frozenset:
+        return n
+    try:
+        if t is dict:
+            some = [next(iter(obj.values())), next(reversed(obj.values()))]
+        else:
+            some = [obj[0], obj[n // 2], obj[-1]] if n > 2 else obj
+    except (LookupError, RuntimeError, StopIteration):  # another thread is changing it
+        return n
+    lengths = [len(x) for x in some if id(type(x)) in hooks.CONTAINER_IDS and id(x) not in memo]
+    if len(lengths) == len(some) and (n <= 3 or some[0] is not some[1]):
+        return n * (min(lengths) or 1)
+    return n + sum(lengths)
 
 
 def has_much(dump: Any, some: Any, start: int = 0) -> bool:
     """Tell whether a short container is plain at the top, and its first item is long: C may write it sooner as a whole.
+
+    Not where C has refused one: the long one in it would be written twice for each.
 
     Args:
         dump: what is being dumped.
@@ -527,6 +550,7 @@ def has_much(dump: Any, some: Any, start: int = 0) -> bool:
     return (
         id(type(first)) in hooks.CONTAINER_IDS
         and len(first) >= FEWEST
+        and not dump.has_refused_items
         and not dump.offers_to_skip
         and id(first) not in dump.memo
         and hooks.PLAIN_IDS.issuperset(map(id, map(type, some)))
