@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import codecs
 import collections
 import contextlib
@@ -210,11 +211,11 @@ class DillSuite(Suite):
             self.check_made(samples.SAMPLES[name], arguments=settings, protocols=self.some(name, settings))
 
     @pytest.mark.parametrize(
-        "name", ["nested", "instances", "closure", "local class", "sys.__dict__", "dicts of all sizes"]
+        "name", ["nested", "instances", "closure", "local class", "sys.__dict__", "dicts of all sizes", "ranges"]
     )
     def test_trace(self, name: str) -> None:
         """With a trace the bytes are the same, and so is the trace."""
-        make = samples.SAMPLES.get(name) or BY_VALUE[name]
+        make = samples.SAMPLES.get(name) or BY_VALUE.get(name) or CALLS["ranges beside what C is not given"]
         obj = make()
         logger = logging.getLogger("dill")
         for protocol in (2, 4):
@@ -592,6 +593,12 @@ def test_builtins(name: str, many: int) -> None:
 CALLS: dict[str, Callable[[], Any]] = {
     "ranges": lambda: [range(i, 2 * i, 3) for i in range(30)],
     "the same range": lambda: [range(5)] * 3,
+    "ranges beside what C is not given": lambda: [
+        *(range(i) for i in range(60)),
+        *(objects.Viaduct([range(2)]), r := range(10**300), range(7), r),
+        *(range(i, 70_000) for i in range(60)),
+        objects.Viaduct([1]),
+    ],
     "long range": lambda: [range(1 << 70), range(-5, -(1 << 40), -7)],
     "builtin classes": lambda: [int, str, object, dict, range, type, list, (list,), {"list": list}],
     "types of dill": lambda: [type(len), type(make_class), type({}.keys()), type(sys), types.CodeType],
@@ -646,6 +653,8 @@ def _patched_calls(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(_dill._typemap, list, "dict")
         monkeypatch.setitem(_dill._typemap, make_class, "function")
         monkeypatch.delitem(_dill._typemap, int)
+    elif how.startswith("repr"):
+        monkeypatch.setattr(builtins, "repr", lambda obj: "range(5)")
     elif how.startswith("function"):
         monkeypatch.setattr(_dill, "_load_type", lambda name: _dill._reverse_typemap[name])
         monkeypatch.setattr(_dill, "_eval_repr", lambda text: eval(text))
@@ -654,12 +663,14 @@ def _patched_calls(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("what", ["range", "type"])
-@pytest.mark.parametrize("how", ["register", "subclass", "typemap", "function", "name"])
+@pytest.mark.parametrize("how", ["register", "subclass", "typemap", "function", "name", "repr"])
 def test_calls_that_are_others(how: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is registered, or put into dill, counts."""
     _patched_calls(f"{how} {what}", monkeypatch)
-    for obj in ([range(5), *range(60)], [collections.defaultdict(list), int, list, *map(str, range(60))], [int, range]):
-        for protocol in (0, 2, 4, 5):
+    many = [*map(range, range(60)), objects.Viaduct([1]), *map(range, range(60))]
+    classes = [collections.defaultdict(list), int, list, *map(str, range(60))]
+    for obj in ([range(5), *range(60)], classes, [int, range], many):
+        for protocol in (0, 2, 4, 5) if how != "repr" else (2, 4, 5):  # at 0 stock itself calls that for ints
             expected = outcome(dill.dumps, obj, protocol)
             assert outcome(backend.dumps, obj, protocol) == expected
             with fastpickle.patched():

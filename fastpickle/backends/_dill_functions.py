@@ -452,6 +452,22 @@ def _write_class(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Call
     return hooks.nothing_left if plan and write_at_once(Parts(pickler, plan), _encode_class, obj) else None
 
 
+def _encode_range(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Encode a range as `save_singleton` does, once what it calls is in the memo."""
+    if id(_dill._eval_repr) not in memo:
+        raise NotBrief
+    return encode_call(parts, obj, _dill._eval_repr, (obj.__repr__(),), memo, i, pieces)
+
+
+def _write_range(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
+    """Write a range beside many; None if nothing is written, and nobody's code has run."""
+    if plan is None or type(obj) is not range or pickler.__dict__.get("_trace_depth", obj) is not None:
+        return None
+    return hooks.nothing_left if write_at_once(Parts(pickler, plan), _encode_range, obj) else None
+
+
+if are_all_dills(_dill.save_singleton):
+    hooks.entry_writers[id(_dill.save_singleton)] = _write_range
 if are_all_dills(
     _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_property,
     _dill.save_classmethod, _dill.save_instancemethod0,
