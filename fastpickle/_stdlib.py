@@ -312,7 +312,7 @@ if hasattr(_annotated, "__annotate__"):
         if (
             type(annotate) is not FunctionType
             or type(annotate.__globals__) is not dict
-            or type(annotate.__builtins__) is not dict
+            or type(annotate.__builtins__) is not dict  # type: ignore[attr-defined]
         ):
             return True
         code = annotate.__code__
@@ -320,7 +320,7 @@ if hasattr(_annotated, "__annotate__"):
         if code.co_freevars:
             opcodes = opcodes[2:]  # COPY_FREE_VARS
             try:
-                for name, cell in zip(code.co_freevars, annotate.__closure__, strict=True):
+                for name, cell in zip(code.co_freevars, annotate.__closure__ or (), strict=True):
                     if name == "__classdict__" and type(cell.cell_contents) is not dict:
                         return True
             except ValueError:  # it is empty

@@ -51,9 +51,9 @@ class Dump:
     """
 
     __slots__ = (
-        "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known", "left_in", "looks", "loop", "memo",
-        "methods", "names", "needs_prefix", "nobodys", "not_brief", "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way",
-        "write",
+        "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known", "left_in",
+        "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys", "not_brief", "offers_to_skip",
+        "penalty", "reducers", "root", "unsaved", "way", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any, is_usual: bool = False, way: str | None = None) -> None:

@@ -98,10 +98,13 @@ def _are_small(obj: list[Any]) -> bool:
 
     Else C is given a copy, so that it memoizes the list too, if that is in itself.
     """
-    for x in obj[0], obj[len(obj) // 2], obj[-1]:
-        if type(x) is not int or not 0 <= x <= _SMALL:
-            return False
-    return True
+    first, middle, last = obj[0], obj[len(obj) // 2], obj[-1]
+    return (
+        type(first) is type(middle) is type(last) is int
+        and 0 <= first <= _SMALL
+        and 0 <= middle <= _SMALL
+        and 0 <= last <= _SMALL
+    )
 
 
 def _may_be_in_itself(obj: Any, grafter: Any, frame: Any) -> bool:

@@ -857,13 +857,14 @@ ANNOTATIONS: dict[str, tuple[str, bool]] = {
     "set": ("def f(x: seen()): pass\nf.__annotations__ = {'x': int}", False),
     "deleted": ("def f(x: seen()): pass\nf.__annotations__ = None", False),
     "by hand": ("def f(x: int): pass\ndef a(format): return seen() and {'x': 5}\nf.__annotate__ = a", True),
+    "by hand, short": ("def f(x): pass\ndef a(format): return seen()\nf.__annotate__ = a", True),
     "by hand, comparing": (
-        "def f(x): pass\ndef a(format):\n if odd > 2: raise NotImplementedError\n return {'x': int}\nf.__annotate__ = a",
-        True
+        "def f(x): pass\ndef a(format):\n if odd > 2: raise NotImplementedError\n return {'x': int}\n"
+        "f.__annotate__ = a", True
     ),
     "by hand, odd keys": (
-        "def f(x): pass\ndef a(format):\n if format > 2: raise NotImplementedError\n return {odd: 5}\nf.__annotate__ = a",
-        True
+        "def f(x): pass\ndef a(format):\n if format > 2: raise NotImplementedError\n return {odd: 5}\n"
+        "f.__annotate__ = a", True
     ),
     "partial": ("def f(x): pass\nf.__annotate__ = partial(lambda n, format: {'x': n}, 3)", True),
     "of another": ("def g(x: int): pass\ndef f(y): pass\nf.__annotate__ = g.__annotate__", False),
@@ -940,11 +941,16 @@ def test_where_annotations_come_from(name: str, ours: Implementation) -> None:
 @needs_code
 @both
 def test_templates(ours: Implementation) -> None:
-    """A code object that has been met is written the same, whatever of it is in the memo; nothing is shared by dumps."""
+    """A code object that has been met is written the same, whatever of it is in the memo; dumps share nothing."""
     f = _closure(1, 2)
-    g = _executed("def f(a, b=70_000):\n 'text'\n return a, b, 300, 70_000, 1 << 70, 'text', (1, 'text', ()), 2.5, b'b'")
+    g = _executed(
+        "def f(a, b=70_000):\n 'text'\n return a, b, 300, 70_000, 1 << 70, 'text', (1, 'text', ()), 2.5, b'b'"
+    )
     h = _long_names(300)
-    for x in f, g, h:
+    names = ", ".join(f"v{i}" for i in range(150))  # the last one is fetched, from behind the 256th entry of a memo
+    k = _executed(f"def f({names}): return [{names.replace('v', 'n')}]")
+    k.__code__ = k.__code__.replace(co_name=k.__code__.co_varnames[-1])
+    for x in f, g, h, k:
         code = x.__code__
         for _ in range(3):  # met, learnt, known
             check(ORACLE, ours, _dumps(x), protocols=(2, 4))

@@ -223,7 +223,7 @@ def test_prefix_at_the_end_of_a_frame(n: int) -> None:
     """At each place before it, where that is told from what is taken to be the size, and where it is full."""
     texts = [f"{i:03}" for i in range(n)]
     size = len(pickle.dumps(texts))
-    places = {*range(0, 200), *range(size - 20, size + 90), *range(16 * n, 16 * n + 90)}
+    places = {*range(200), *range(size - 20, size + 90), *range(16 * n, 16 * n + 90)}
     for left in sorted(places):
         first = ["x" * 60_000, "y" * max(0, FRAME - 60_000 - left)]
         check(STOCK, OURS, lambda run, f=first: run.pickler.dump([Custom(1), f, texts, Custom(2)]), protocols=(4,))
@@ -253,6 +253,4 @@ def test_installed() -> None:
     """The same where the stock class is ours."""
     installed = Implementation("installed", pickle._Pickler, fastpickle.patched)  # type: ignore[attr-defined]
     for kind, make in KINDS.items():
-        check(
-            STOCK, installed, lambda run, make=make: run.pickler.dump((Custom(1), make(), [make()], Custom(2))), case=kind
-        )  # fmt: skip
+        check(STOCK, installed, lambda run, f=make: run.pickler.dump((Custom(1), f(), [f()], Custom(2))), case=kind)

@@ -1,7 +1,7 @@
 """Code objects as dill saves them: what is written of one is the same each time, but for the memo.
 
     encode_code(code) --+-- first met: _create_code(...) of what `save_code` gives
-                        +-- then:      the same, the arguments by a `Template`, if there are but atoms in them, and tuples
+                        +-- then:      the same, the arguments by a `Template`, if they are atoms and tuples of atoms
 
 A closure that is sent to many workers has one code object, which is a third of what there is to encode of it.
 
@@ -19,7 +19,7 @@ from dill import _dill
 
 from ..encoders import Memo, NotBrief, Parts, Template, encode_callable, encode_tuple, end_call
 from ..hooks import ATOM_IDS, NUMBER_IDS
-from ._dill_known import entry_of, given_by, look_at
+from ._dill_known import given_by, look_at
 
 __all__ = ["encode_code"]
 
@@ -27,11 +27,9 @@ __all__ = ["encode_code"]
 def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a code object as `save_code` saves it, as an `Encoder` does."""
     parts.known or look_at(parts)
-    if entry_of(parts, CodeType) is not _dill.save_code:
-        raise NotBrief
     i = encode_callable(parts, _dill._create_code, memo, i, pieces)
     met = _met.get(id(obj))
-    if met is None or met.ref() is not obj:
+    if met is None:
         _met[id(obj)] = _Met(obj)
         n = 0
     else:
@@ -47,10 +45,10 @@ def _arguments_of(code: CodeType) -> tuple[Any, ...]:
 
 
 class _Met:
-    """A code object that has been met; it forgets itself when there is that no more.
+    """A code object that has been met.
 
     Attributes:
-        ref: a reference to it.
+        ref: a reference to it, which takes this away when there is no such object any more.
         is_known: whether it has been met twice, and something been found out about it.
         template: a template for what `save_code` gives, if that has only atoms in it, and tuples.
     """
