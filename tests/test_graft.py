@@ -514,6 +514,112 @@ def test_code_that_runs_before_the_last_of_all(where: str) -> None:
             check(STOCK, Implementation("installed", _Stock, fastpickle.patched), steps, file=lambda run: io.BytesIO())
 
 
+@pytest.mark.parametrize("behind", [("text", 3), (3, "text"), ([],), (5, {}, 7), (2.5,), ()])
+@pytest.mark.parametrize("in_list", [False, True])
+def test_memo_that_is_read_at_any_moment(behind: tuple[Any, ...], in_list: bool) -> None:
+    """A tracer, or another thread, may look at the memo while what comes behind what C has memoized is written."""
+
+    def outcome(cls: Any, at: int) -> tuple[Any, int]:
+        file = io.BytesIO()
+        pickler = cls(file, 4)
+        end = [x if type(x) is not str else "".join(["behind", x]) for x in behind]
+        inner = (tuple([f"{i}_" for i in range(400)]), *end)
+        obj = (Custom(), [inner]) if in_list else (Custom(), *inner)
+        lines = 0
+
+        def trace(frame: Any, event: str, arg: Any) -> Any:
+            nonlocal lines
+            if event == "line":
+                lines += 1
+                if lines == at:
+                    pickler.memo  # noqa: B018  # it is read
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            pickler.dump(obj)
+        finally:
+            sys.settrace(before)
+        numbers = [i for i, _ in pickler.memo.values()]
+        assert numbers == [*range(len(numbers))], at
+        assert all(key == id(x) for key, (_, x) in pickler.memo.items())
+        pickler.dump([*end, obj, inner])
+        return (file.getvalue(), len(numbers)), lines
+
+    for _ in range(2):  # C is asked the first time
+        outcome(fastpickle.Pickler, -1)
+    expected, _ = outcome(_Stock, -1)
+    got, lines = outcome(fastpickle.Pickler, -1)
+    assert got == expected
+    # As with the lines of any one dump before, there are some more or less; those in question come last.
+    for at in range(max(1, lines - 250), lines + 1):
+        assert outcome(fastpickle.Pickler, at)[0] == expected, at
+
+
+def test_what_is_not_written_is_not_written_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes last of all may be anything: C is not asked whether it has that before all in it is written."""
+    sizes: list[int] = []
+
+    def may_be_fetched(grafter: Any, x: Any) -> bool:
+        may_be = found(grafter, x)
+        sizes.append(grafter.held.written)
+        return may_be
+
+    found = cpickler.may_be_fetched
+    monkeypatch.setattr(graft, "may_be_fetched", may_be_fetched)
+    many: Any = ("x",)
+    for _ in range(60):  # without a memo there is no end
+        many = many, many
+    texts = [f"text {i}" for i in range(400)]
+    for obj in (
+        {"a": Custom(), "b": texts, "c": Custom(), "d": many},
+        (Custom(), texts, Custom(), (1, [{"a": [*range(50)]}] * 20_000)),
+        [Custom(), texts, "x" * 2_000],
+    ):
+        for _ in range(2):
+            assert fastpickle.dumps(obj, 4) == stock(obj)
+    assert max(sizes) < 100
+
+
+#: With a memo of many entries, or behind one that C is not given: what looks like more than it is.
+_NOT_SO_LONG: dict[str, Callable[[], Any]] = {
+    "first is long": lambda: [[*range(1000)], 1, 2, 3, 4],
+    "first of many is long": lambda: [[*range(1000)], *[0] * 999],
+    "first of a tuple": lambda: ((*range(100),), *range(200)),
+    "texts": lambda: [[f"{i}" for i in range(60)], *range(400)],
+    "the same three": lambda: [row := [*range(500)], *[row] * 100],
+    "three of many": lambda: [[0] * 500, *[[i] for i in range(99)], [0] * 500, *[[i] for i in range(99)], [0] * 500],
+    "values": lambda: {"a": [*range(1000)], **{f"{i}": i for i in range(99)}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _NOT_SO_LONG)
+def test_a_large_memo_is_copied_where_that_pays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than to write what is only thought to be much: after one there is a pause."""
+    begun: list[int] = []
+    found = graft.written_by
+    monkeypatch.setattr(graft, "written_by", lambda *args, **how: begun.append(len(args[2])) or found(*args, **how))
+    obj = [
+        Custom(),
+        [f"text {i}" for i in range(20_000)],
+        Custom(),
+        *[_NOT_SO_LONG[name]() for _ in range(60)],
+        Custom(),
+    ]
+    assert fastpickle.dumps(obj, 4) == stock(obj)
+    assert sum(n >= 20_000 for n in begun) <= 6
+
+
+def test_what_is_long_in_what_is_refused() -> None:
+    """A short container that C refuses is offered once; what is long in it is C's all the same."""
+    for long in ([*range(1000)], {i: {"a": i} for i in range(400)}, (*range(10_000),)):
+        for obj in ([{"x": long[:] if type(long) is list else long, "r": [Custom(i)]} for i in range(8)],
+                    [(long, [Custom(1)])], [[long, [Custom(2)]], 5]):  # fmt: skip
+            for _ in range(2):
+                check(STOCK, OURS, lambda run, obj=obj: run.pickler.dump(obj), file=lambda run: io.BytesIO())
+
+
 def test_last_of_all_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memo is with C after such a dump, by each way to the loop, and is fetched if something comes behind it."""
     fetched = []
