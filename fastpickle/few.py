@@ -25,13 +25,13 @@ from .brief import asks_anybody
 from .columns import forget
 from .doubts import Dump
 from .encoders import Memo, NotBrief, Parts, encode_all, encode_name
-from .graft import FEWEST
 from .hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
 from .instances import ASKED_FOR, has_only_a_dict, is_for_stock
 from .known import METACLASS_IDS, has_reduce_entry
 from .lazymemo import BEHIND_FEW
 from .levels import Level, note_levels, save_levels
 from .loop import save_all
+from .offers import FEWEST
 from .opcodes import (
     BINGET,
     BININT1,

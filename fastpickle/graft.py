@@ -18,18 +18,14 @@ Not for: deciding whether a pickler may graft (`hooks.plan`), nor for how the by
 from __future__ import annotations
 
 import sys
-import threading
-from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from io import BytesIO
 from itertools import islice
-from operator import attrgetter, length_hint
 from pickle import FRAME, MARK
-from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
-from . import hooks
-from ._stdlib import BATCHSIZE, CPickler, Framer, is_usual_file, memoized
+from . import hooks, offers
+from ._stdlib import BATCHSIZE, CPickler
 from .cpickler import (
     LARGE_TABLE,
     ROOM,
@@ -37,43 +33,44 @@ from .cpickler import (
     BeginAgain,
     Splice,
     TooMuch,
-    dump,
     give_back,
     is_written,
     may_be_fetched,
     take,
     take_asking,
     take_table,
-    use,
     written_by,
 )
 from .differences import made_ours
 from .doubts import doubt
 from .hooks import Plan
 from .instances import are_somebodys, has_only_a_dict, is_somebodys
-from .known import METACLASS_IDS, find_hiding, is_refused
+from .known import METACLASS_IDS, find_hiding
 from .last import last
-from .lazymemo import AT_ONCE, AT_ROOT, IN_BATCHES, counting, keep_memo, update_memo
+from .lazymemo import AT_ONCE, AT_ROOT, counting, keep_memo, update_memo
+from .offers import (
+    FEWEST,
+    back_off,
+    has_refused,
+    is_exact,
+    is_for_batches,
+    is_offered,
+    is_tiny,
+    may_be_plain,
+    may_graft,
+    may_offer,
+)
 from .parts import SHORTEST_RUN
-from .rules import GraftRule
 from .splicing import padding, write, write_pieces, write_whole
 
 __all__ = [
     "ENTRIES_PER_INSTANCE",
-    "FEWEST",
     "at_once",
-    "batches",
     "calibrate",
     "dumps",
     "has_much",
-    "has_refused",
-    "is_for_batches",
     "is_of_new_class",
-    "is_tiny",
     "items",
-    "may_be_plain",
-    "may_graft",
-    "may_write",
     "part_by",
     "put_part",
     "rest",
@@ -82,28 +79,13 @@ __all__ = [
     "whole",
 ]
 
-#: From this many items on a container inside is offered to C, if they are more than the memo's entries, which have to
-#: be copied there and back: an entry costs 0.3 us, an item gains 0.1 to 0.3 us, an offer costs 3 us.
-FEWEST: Final = 48
 #: Up to this many bytes the memo is fetched at once, which is hardly dearer than to leave it where it is.
 _FEW_BYTES: Final = 1024
 #: So few bytes are not of many instances.
 _BYTES_OF_MANY: Final = 256
-#: A flat container of so many items is written sooner hook by hook, if it is all that is dumped.
-_TINY: Final = 3
 #: So many instances are worth an offer once their class is saved: each gains 5 us, an entry of the memo costs 0.3 us.
 _FEWEST_INSTANCES: Final = 8
 ENTRIES_PER_INSTANCE: Final = 16
-#: How many items of a list or dict C is given at first; then as many as give about so many bytes.
-_FIRST_CHUNK: Final = 10_000
-#: Longer ones are not tried whole: much of it might be given up.
-_LONG: Final = 1_000_000
-_long = _LONG  # but for `calibrate`
-_CHUNK: Final = 16 << 20
-#: Of so many items a few are looked at before C is asked about all of them.
-_LOOKED_AT: Final = 5_000
-#: What is fewer bytes for an entry of the memo Python has written, by columns, before C has and the entry is fetched.
-_PER_ENTRY: Final = 128
 #: So many bytes an item is taken to have, as few as it may, since it does no harm if there are more.
 _BYTES_PER_ITEM: Final = 16
 #: So many bytes may be more once the ends are mended, one for each container of more than a batch.
@@ -120,10 +102,6 @@ _FEW_IN_A_TUPLE: Final = 20
 _MOST_BEHIND: Final = 8
 #: So many characters a text that comes behind may have.
 _SHORT_TEXT: Final = 1000
-#: How many bytes C's table of the memo may have, if it is to be fetched: for 400,000 entries, that take 60 MB then.
-_LARGE_MEMO: Final = 16 << 20
-#: Up to which recursion limit C is not likely to run out of stack before it.
-_DEEP: Final = 10_000
 
 
 def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
@@ -139,7 +117,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         None if C was not asked.
     """
     t = type(obj)
-    if not _is_offered(plan.graft_rule, obj, t):
+    if not is_offered(plan.graft_rule, obj, t):
         return None
     framer = pickler.framer
     frame = framer.current_frame
@@ -147,7 +125,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
     proto = plan.proto
     if (
         (frame is not None and frame.tell())
-        or (memo and (id(obj) in memo or not _is_exact(t) or len(obj) < FEWEST + len(memo)))
+        or (memo and (id(obj) in memo or not is_exact(t) or len(obj) < FEWEST + len(memo)))
         or (frame is None) is (proto >= 4)
         or not may_graft(pickler, plan)
         or (proto and is_for_batches(obj, t))  # its items are for `batches`
@@ -186,7 +164,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
     except Exception:  # it is a descriptor that raises, or has no hash
         return False
     if (
-        not _is_offered(hooks.STOCK_RULE, obj, t)
+        not is_offered(hooks.STOCK_RULE, obj, t)
         or is_for_batches(obj, t)
         or is_tiny(obj, t)
         or are_somebodys(obj, t)  # as `Pickler.save` asks
@@ -194,7 +172,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
         return False
     plan = hooks.plan(pickler)
     rule = plan.graft_rule
-    if rule is None or not (rule is hooks.STOCK_RULE or _is_offered(rule, obj, t)):
+    if rule is None or not (rule is hooks.STOCK_RULE or is_offered(rule, obj, t)):
         return False
     framer = pickler.framer
     memo = pickler.memo
@@ -256,164 +234,6 @@ def dumps(pickler: Any, plan: Plan, obj: Any, kind: Callable[..., Any]) -> bytes
     return grafter.pieces[0] if len(grafter.pieces) == 1 else b"".join(grafter.pieces)
 
 
-def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0, worth: int = 1) -> int:
-    """Let C write the items of a list or dict that is open, in batches.
-
-    Args:
-        pickler: one that has written the opening, and memoized `obj`.
-        plan: the plan in force.
-        obj: an exact list, or an exact dict of which nothing has been written.
-        start: the index of the first item.
-        worth: for how many entries of the memo an item makes up, by what it gains.
-
-    Returns:
-        How many items are written, with the opcodes that append them: all, or some whole batches, or none.
-    """
-    if not _may_offer(pickler, plan, worth * (len(obj) - start)):
-        return 0
-    dump = pickler._fastpickle_dump
-    memo = pickler.memo
-    chunks = _Chunks(pickler, plan, obj, start, dump)
-    chunks.write_all()
-    is_all = chunks.done == len(obj)
-    if chunks.done > start:
-        if is_all and dump.root is obj:
-            keep_memo(pickler, memo, chunks.grafter, IN_BATCHES)
-        else:
-            update_memo(memo, chunks.grafter)
-            give_back(chunks.grafter)
-    if is_all:
-        dump.penalty = 0
-    else:
-        if not chunks.is_slower:
-            _back_off(dump)
-        if chunks.grafter.table is not None:
-            doubt(pickler)
-    return chunks.done - start
-
-
-class _Chunks:
-    """The items of a list or dict, which one C pickler writes a chunk at a time, so that little is held.
-
-    Attributes:
-        done: the index of the first item that is not written.
-        grafter: the C pickler, which has memoized just what is written.
-        is_slower: whether it was stopped, since Python writes the others as soon.
-    """
-
-    def __init__(self, pickler: Any, plan: Plan, obj: Any, start: int, dump: Any) -> None:
-        self.pickler = pickler
-        self.plan = plan
-        self.obj = obj
-        self.start = start
-        self.dump = dump
-        self.is_list = type(obj) is list
-        self.done = start
-        self.is_slower = False
-        self.kind: Callable[..., Any] = take
-        self.grafter = self.kind(pickler, plan, pickler.memo, dump.known)
-        self.source = self._items(start)
-
-    def write_all(self) -> None:
-        """Write the items from the first one on, as far as C can and as it pays, in whole batches."""
-        n = len(self.obj)
-        is_fetched = self.dump.root is not self.obj or not is_for_batches(self.obj, type(self.obj))
-        size = BATCHSIZE if is_fetched else _FIRST_CHUNK
-        while self.done < n:
-            taken = self._write(min(size, n - self.done))
-            if taken is not None:  # C stopped in the middle: once more, as far as it came
-                self._rewind()
-                sure = taken - taken % BATCHSIZE
-                if sure and self._write(sure) is not None:
-                    self._rewind()
-                return
-            if self.grafter.__sizeof__() > _LARGE_MEMO and self.dump.root is not self.obj:
-                return  # to fetch a larger one would take too much room
-            if is_fetched and self.done == self.start + BATCHSIZE:
-                self.is_slower = self._is_slower()
-                if self.is_slower:
-                    return
-            per_item = self.grafter.held.written // size + 1
-            size = max(1, _CHUNK // per_item // BATCHSIZE) * BATCHSIZE
-            use(self.grafter, self.pickler, self.plan, {}, self.dump.known)
-
-    def _is_slower(self) -> bool:
-        """Tell whether there was so much to memoize in the first batch that Python has written it before C and that."""
-        grafter = self.grafter
-        return (
-            self.plan.graft_rule is hooks.STOCK_RULE
-            and not (grafter.known or grafter.table)  # instances take Python longer
-            and grafter.held.written < _PER_ENTRY * (len(memoized(grafter)) - len(self.pickler.memo))
-        )
-
-    def _write(self, n: int) -> int | None:
-        """Write the next `n` items, or say how many of them C would have written."""
-        framer = self.pickler.framer
-        args = padding(framer, self.plan)
-        if args is None:
-            return 0
-        succeeded = None
-        while succeeded is None:
-            try:
-                succeeded = is_written(self.grafter, self._splice(args, n))
-            except BeginAgain as again:
-                self._begin_again(*again.args)
-        if not succeeded:
-            return max(0, len(self.obj) - self.done - length_hint(self.source) - 2)  # C asks for one or two ahead
-        if not made_ours(self.pickler, self.plan, self.grafter, self.obj, n):
-            return 0
-        if not write(framer, self.plan, self.grafter.pieces, 1):
-            return 0
-        self.done += n
-        return None
-
-    def _splice(self, args: tuple[Any, ...], n: int) -> Splice:
-        some = islice(self.source, n)
-        return Splice(self.grafter, args, items=some) if self.is_list else Splice(self.grafter, args, pairs=some)
-
-    def _items(self, start: int) -> Any:
-        """Return an iterator over the items from `start` on, which knows how many there are."""
-        source: Any = iter(self.obj if self.is_list else self.obj.items())
-        if self.is_list:
-            source.__setstate__(start)
-        else:
-            next(islice(source, start, start), None)
-        return source
-
-    def _begin_again(self, kind: Callable[..., Any]) -> None:
-        """Take another C pickler, of a kind that can write what is written; which the one that asks always can."""
-        self.kind = kind
-        try:
-            self._rewind()
-        except Exception:  # a function comes first, or what was written is another thing by now
-            self.kind = take_asking
-            self._rewind()
-
-    def _rewind(self) -> None:
-        """Take another C pickler, and let it memoize what is written."""
-        has_names = self.grafter.has_names
-        self.grafter = self.kind(self.pickler, self.plan, self.pickler.memo, self.dump.known)
-        self.grafter.has_names = has_names
-        self.source = self._items(self.start)
-        if self.done > self.start:
-            grafter = self.grafter
-            held = grafter.held
-            held.pieces = _Nowhere()
-            held.room = sys.maxsize
-            grafter.asked = -sys.maxsize  # so many instances are right here
-            if grafter.memo_before:
-                grafter.memo = grafter.memo_before
-            dump(grafter, self._splice((), self.done - self.start))
-            held.pieces = grafter.pieces
-            held.room = ROOM
-            use(grafter, self.pickler, self.plan, {}, self.dump.known)
-
-
-class _Nowhere:
-    def append(self, piece: Any) -> None:
-        """Drop a piece."""
-
-
 def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     """Let C write a container that is not in the memo, and is ended as Python would end it.
 
@@ -426,7 +246,7 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
         Whether it is written; if not, nothing is.
     """
     dump = pickler._fastpickle_dump
-    if dump.root is obj or not _may_offer(pickler, plan, n):  # as a root it was refused already
+    if dump.root is obj or not may_offer(pickler, plan, n):  # as a root it was refused already
         return False
     frame = pickler.framer.current_frame
     ours = 0 if frame is None else frame.tell()
@@ -437,14 +257,14 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
         if written >= _PER_ENTRY_COPIED * len(pickler.memo):
             dump.penalty = 0
         else:  # it was less than it looked
-            _back_off(dump)
+            back_off(dump)
         _take_memo_of_part(pickler, plan, grafter, obj)
         return True
     doubt(pickler)  # a type's __hash__ may have run, or a module been imported
     if len(obj) < SHORTEST_RUN:  # it was offered for what is in it (`has_much`), which is for another offer
         dump.has_refused_items = True
     elif len(obj) < 2 * BATCHSIZE:  # if it has more, `batches` is next
-        _back_off(dump)
+        back_off(dump)
     return False
 
 
@@ -496,7 +316,7 @@ def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:
     Returns:
         Whether they are written; if not, nothing is.
     """
-    if not _may_offer(pickler, plan, len(some) + weight(some[0], pickler.memo)):
+    if not may_offer(pickler, plan, len(some) + weight(some[0], pickler.memo)):
         return False
     dump = pickler._fastpickle_dump
     framer = pickler.framer
@@ -694,113 +514,6 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
     return False
 
 
-def _may_offer(pickler: Any, plan: Plan, n: int) -> bool:
-    """Tell whether a container with `n` items in it is worth an offer now."""
-    if n < FEWEST + len(pickler.memo):
-        return False
-    dump = pickler._fastpickle_dump
-    if dump.offers_to_skip:
-        dump.offers_to_skip -= 1
-        return False
-    return (pickler.framer.current_frame is None) is (plan.proto < 4) and may_graft(pickler, plan)
-
-
-def may_graft(pickler: Any, plan: Plan) -> bool:
-    """Tell whether C may write for this pickler now, if there is a frame where it needs one."""
-    framer = pickler.framer
-    return (
-        getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
-        and _is_usual_framer(pickler, framer)
-        and (plan.graft_rule.lengths is None or bool(plan.graft_rule.lengths(pickler)))
-    )
-
-
-def _is_usual_framer(pickler: Any, framer: Any) -> bool:
-    """Tell whether what C hands over may be written to the file by `framer`, and nobody notices."""
-    write_large_bytes = pickler.__dict__.get("_write_large_bytes")
-    return (
-        may_write()
-        and type(framer.file_write) is BuiltinMethodType
-        and is_usual_file(framer.file_write.__self__)
-        and getattr(write_large_bytes, "__func__", None) is _write_large_bytes
-        and write_large_bytes.__self__ is framer
-    )
-
-
-_write_large_bytes: Final = Framer.write_large_bytes
-_attributes_of_framer = attrgetter(
-    "start_framing", "end_framing", "commit_frame", "write", "write_large_bytes", "_FRAME_SIZE_TARGET",
-    "_FRAME_SIZE_MIN",
-)  # fmt: skip
-_FRAMER: Final = _attributes_of_framer(Framer)
-
-
-def may_write() -> bool:
-    """Tell whether frames are stock's, and whether the C stack has room for as deep a recursion as C tries."""
-    return (
-        _attributes_of_framer(Framer) == _FRAMER
-        and threading.stack_size() == 0
-        and sys.getrecursionlimit() <= _DEEP  # up to 3.11 it limits C too
-    )
-
-
-def has_refused(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
-    """Tell whether one of a few items of a long list or dict is what C gives up at.
-
-    C finds it in a fifth of the time in which Python writes all that is before it.
-    """
-    n = len(obj) if t is list or t is dict else 0
-    if n < _LOOKED_AT:
-        return False
-    try:
-        some = obj[:: -(n // 3)] if t is list else (next(reversed(obj.values()), None),)
-    except RuntimeError:  # another thread has changed it
-        return False
-    return any(id(kind) not in hooks.PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
-
-
-def _back_off(dump: Any) -> None:
-    """Skip offers after one that failed: one, three, seven ... after each further one, until one succeeds."""
-    dump.penalty = min(2 * dump.penalty + 1, 127)
-    dump.offers_to_skip = dump.penalty
-
-
-def _is_exact(t: type) -> bool:
-    return id(t) in hooks.CONTAINER_IDS
-
-
-def _is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
-    """Tell whether C is asked about what is dumped; a library may have to read files to know a function or a class."""
-    if rule is hooks.STOCK_RULE:
-        return _is_exact(t) or (t is not FunctionType and t is not type and not is_somebodys(t))
-    return may_be_plain(obj, t)
-
-
-def is_tiny(obj: Any, t: type) -> bool:
-    """Tell whether an object is an exact container of so few atoms that neither C nor a plan would gain anything."""
-    return (
-        (_is_exact(t) or t is bytearray)
-        and len(obj) <= _TINY
-        and hooks.ATOM_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
-    )
-
-
-def may_be_plain(obj: Any, t: type) -> bool:
-    """Tell whether an object is an exact container, and is long, or has nothing but plain data in it at the top."""
-    if id(t) not in hooks.CONTAINER_IDS:
-        return id(t) in _CONTAINERS_OF_STDLIB and len(obj) >= FEWEST
-    return len(obj) >= FEWEST or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
-
-
-#: Containers of the standard library that are reduced, by id, since the hash of a type may be anybody's.
-_CONTAINERS_OF_STDLIB: Final = frozenset(map(id, (Counter, OrderedDict, defaultdict, deque)))
-
-
-def is_for_batches(obj: Any, t: type) -> bool:
-    """Tell whether a list or dict is too long to be tried whole."""
-    return (t is list or t is dict) and len(obj) > _long
-
-
 class _Refused:
     """What C gives up at."""
 
@@ -810,7 +523,6 @@ class _Refused:
 
 def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
-    global _long
     if CPickler is not None:
         sample = [[str(i) * 20] for i in range(5 * FEWEST)]  # with more than fits into `LARGE_TABLE`
         with counting():
@@ -821,7 +533,7 @@ def calibrate(cls: Any) -> None:
             for obj in (_Refused(), sample), [_Refused(), sample]:
                 for _ in range(2):  # the first time C is asked
                     cls(BytesIO(), 4).dump(obj)
-            _long = 0
+            offers.longest = 0
             cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
-            _long = _LONG
+            offers.longest = offers.LONG
             last.forget()

@@ -32,6 +32,7 @@ from .graft import has_much
 from .hooks import ATOM_IDS, PLAIN_IDS, Plan, Reduced, Write
 from .lazymemo import fetch_memo, keep_behind
 from .levels import Level, end_known_tuple, note_levels, put, save_levels
+from .offers import FEWEST
 from .opcodes import (
     BINGET,
     BININT1,
@@ -443,7 +444,7 @@ def _are_saved_by_c(pickler: Any, plan: Plan, owner: Any, x: Any, items: Iterato
         x: a list or dict that has just been taken from `items`.
         items: what comes next; it has no more then.
     """
-    if len(x) < graft.FEWEST or plan.proto < 4 or type(items) not in _TELLS_LENGTH or not length_hint(items):
+    if len(x) < FEWEST or plan.proto < 4 or type(items) not in _TELLS_LENGTH or not length_hint(items):
         return False
     some = [x, *_left(items)]
     if not PLAIN_IDS.issuperset(map(id, map(type, some))):

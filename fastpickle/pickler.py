@@ -57,6 +57,7 @@ from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
 from .instances import is_somebodys
 from .lazymemo import LazyMemo
 from .loop import commit_frame, save_all
+from .offers import is_tiny
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
@@ -203,7 +204,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 )
             ):
                 if plan is None and (
-                    t in _ATOMS or (graft.is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
+                    t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
                     plan = PLAIN  # nothing to be gained; asked here, since stock needs no frame more for it either
                 elif not plan:

@@ -31,13 +31,14 @@ from pickle import (
 )
 from typing import Any
 
-from . import graft, hooks
+from . import chunks, graft, hooks
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
 from .doubts import holds, outside
-from .graft import ENTRIES_PER_INSTANCE, FEWEST, weight
+from .graft import ENTRIES_PER_INSTANCE, weight
 from .hooks import Plan, Write
 from .levels import end_frozenset, end_known_tuple, end_tuple, put
 from .loop import save_all
+from .offers import FEWEST, is_for_batches
 from .opcodes import pack_bytearray8
 from .parts import parts
 from .unmemoized import may_be_numbers, numbers
@@ -70,15 +71,15 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
 
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     n = len(obj)
-    if n and not graft.is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj):
+    if n and not is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj):
         return
     memo = pickler.memo
     i = len(memo)
     write(EMPTY_LIST + put(plan.proto, i))
     memo[id(obj)] = i, obj
     done = 0
-    if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or graft.is_for_batches(obj, list)):
-        done = graft.batches(pickler, plan, obj)
+    if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or is_for_batches(obj, list)):
+        done = chunks.batches(pickler, plan, obj)
     if not done:
         append_batches(pickler, plan, iter(obj), obj, write)
     elif done < n:
@@ -121,22 +122,22 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
             return
         start += n
         if is_by_c and type(obj) is list:  # so it is with the next ones, most likely
-            start += graft.batches(pickler, plan, obj, start, ENTRIES_PER_INSTANCE)
+            start += chunks.batches(pickler, plan, obj, start, ENTRIES_PER_INSTANCE)
             items = islice(obj, start, None)
             write = pickler.framer.write
 
 
 def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
     n = len(obj)
-    if n and not graft.is_for_batches(obj, dict) and _is_saved_whole(pickler, plan, obj):
+    if n and not is_for_batches(obj, dict) and _is_saved_whole(pickler, plan, obj):
         return
     memo = pickler.memo
     i = len(memo)
     write(EMPTY_DICT + put(plan.proto, i))
     memo[id(obj)] = i, obj
     done = 0
-    if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or graft.is_for_batches(obj, dict)):
-        done = graft.batches(pickler, plan, obj)
+    if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or is_for_batches(obj, dict)):
+        done = chunks.batches(pickler, plan, obj)
     if not done:
         set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)
     elif done < n:

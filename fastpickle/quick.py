@@ -19,10 +19,10 @@ from . import graft, hooks
 from ._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
 from .cpickler import LARGE_TABLE, BeginAgain, take_own
 from .differences import made_ours
-from .graft import may_write
 from .hooks import STOCK_RULE, entries_of
 from .instances import is_for_stock
 from .last import last
+from .offers import has_refused, is_for_batches, may_be_plain, may_write
 from .splicing import FEW_BYTES, write_whole
 
 __all__ = ["Quick"]
@@ -104,7 +104,7 @@ class Quick:
             or type(write.__self__) is not io.BytesIO
             or write.__name__ != "write"
             or (protocol < 3 and not pickler.fix_imports)
-            or (len(obj) > BATCHSIZE and graft.is_for_batches(obj, type(obj)))
+            or (len(obj) > BATCHSIZE and is_for_batches(obj, type(obj)))
         ):
             return False
         try:
@@ -125,7 +125,7 @@ class Quick:
 
     def _remember(self, pickler: Any, obj: Any, t: type) -> None:
         """Remember that C gave up."""
-        if self._is_for_c is None or graft.may_be_plain(obj, t):
+        if self._is_for_c is None or may_be_plain(obj, t):
             object.__setattr__(pickler, "_fastpickle_is_refused", True)  # by its `__dict__`, its attributes get slower
         else:  # C is not asked again about this one (`Pickler.save`), nor about the like of it
             last.remember_refused(obj, t)
@@ -156,7 +156,7 @@ class Quick:
             rule is None
             or hasattr(cls, "reducer_override")
             or hasattr(cls, "__getattr__")
-            or (rule is not STOCK_RULE and self._is_for_c is None and not graft.may_be_plain(obj, type(obj)))
+            or (rule is not STOCK_RULE and self._is_for_c is None and not may_be_plain(obj, type(obj)))
             or not may_write()
         ):
             return None
@@ -166,7 +166,7 @@ class Quick:
         if lengths is not None and not lengths:
             return None
         t = type(obj)
-        if (t is list or t is dict) and len(obj) > BATCHSIZE and graft.has_refused(pickler, plan, obj, t):
+        if (t is list or t is dict) and len(obj) > BATCHSIZE and has_refused(pickler, plan, obj, t):
             return b""
         if last.gave_up_for:
             if last.is_like(obj, t):

@@ -23,13 +23,13 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from .few import BY_NAME, begin_frame, go_on, save_few
-from .graft import FEWEST, may_be_plain
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from .instances import has_only_a_dict, held_by, is_for_stock, is_leaf
 from .known import METACLASS_IDS
 from .last import last
 from .lazymemo import is_lazy
 from .levels import Level
+from .offers import FEWEST, may_be_plain
 from .older import overrides_batches
 from .opcodes import (
     BINGET,

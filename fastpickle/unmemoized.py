@@ -20,8 +20,9 @@ from .batches import end_of
 from .cpickler import give_back, is_usual_memo
 from .differences import made_ours
 from .doubts import doubt
-from .graft import FEWEST, is_for_batches, may_graft, part_by, put_part
+from .graft import part_by, put_part
 from .hooks import Plan
+from .offers import FEWEST, is_for_batches, may_graft
 
 __all__ = ["may_be_numbers", "numbers"]
 

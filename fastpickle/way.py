@@ -29,6 +29,7 @@ from .instances import HEAP_TYPE, are_somebodys, is_somebodys
 from .known import METACLASS_IDS
 from .lazymemo import BEHIND_ALL
 from .loop import save_all
+from .offers import FEWEST, may_be_plain
 from .older import adapt, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
 from .parts import SHORTEST_OF_ATOMS
@@ -80,7 +81,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             plan = FEW
         elif (
             save in hooks.choosy_saves  # a library has its own way to save functions ...
-            and not graft.may_be_plain(obj, t)
+            and not may_be_plain(obj, t)
             and not (is_worth := t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t))
         ) or (is_hash and not is_worth_a_plan(pickler, obj, t)):
             plan = COLD if is_hash else ASIDE
@@ -99,7 +100,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 rule is not None
                 and rule is not hooks.STOCK_RULE
                 and t in _SHORT
-                and 0 < len(obj) < graft.FEWEST
+                and 0 < len(obj) < FEWEST
                 and not is_worth
                 and not _is_worth_a_plan(pickler, ASIDE, obj, t)
             ):
@@ -231,7 +232,7 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
     # Instances of a class, which C may write once the class is saved.
     return (
         (t is list or outer is FEW)
-        and len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else graft.FEWEST)
+        and len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else FEWEST)
         and id(type(kind)) in METACLASS_IDS
         and (outer is FEW or bool(kind.__flags__ & HEAP_TYPE))
         and not is_somebodys(kind)
@@ -245,7 +246,7 @@ def _has_long(obj: Any, t: type) -> bool:
         for x in islice(reversed(obj.values() if t is dict else obj), _MOST_LAST):
             t = type(x)
             if id(t) in CONTAINER_IDS and x:
-                if len(x) >= 2 * graft.FEWEST:
+                if len(x) >= 2 * FEWEST:
                     return True
                 last = x
                 break

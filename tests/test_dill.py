@@ -36,7 +36,8 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
-from fastpickle import graft, quick, small
+from fastpickle import chunks, graft, quick, small
+from fastpickle import offers as offering
 from fastpickle._stdlib import CPickler
 from fastpickle.last import last
 
@@ -824,9 +825,9 @@ class TestNames:
     @pytest.mark.parametrize("before", [_NAME, "another", ["}", _NAME], {"a": _NAME}])
     def test_in_parts(self, before: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """The key was memoized in a part that C wrote before, with a dict in it or without."""
-        monkeypatch.setattr(graft, "_long", 2000)
-        monkeypatch.setattr(graft, "_FIRST_CHUNK", 1000)
-        monkeypatch.setattr(graft, "_CHUNK", 30_000)
+        monkeypatch.setattr(offering, "longest", 2000)
+        monkeypatch.setattr(chunks, "_FIRST_CHUNK", 1000)
+        monkeypatch.setattr(chunks, "_CHUNK", 30_000)
         for x in (_OF_MODULE, {_NAME: "sys", "a": 2}, {"a": _NAME}, Custom()):
             obj = [before, *map(str, range(9000)), x, *map(str, range(1500)), [_OF_MODULE], Custom()]
             for protocol in (1, 3, 4, 5):

@@ -30,8 +30,8 @@ from oracle.engines import ORACLE, OURS, PURE, Pure, Stock
 import fastpickle
 from fastpickle import few, hooks, small
 from fastpickle._stdlib import CPickler
-from fastpickle.graft import FEWEST
 from fastpickle.last import last
+from fastpickle.offers import FEWEST
 
 pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it

@@ -39,7 +39,8 @@ from oracle.compare import stock_dumps as stock
 from test_install import in_child
 
 import fastpickle
-from fastpickle import cpickler, graft, hooks, instances, lazymemo, plain, quick
+from fastpickle import chunks, cpickler, graft, hooks, instances, lazymemo, plain, quick
+from fastpickle import offers as offering
 from fastpickle._stdlib import CPickler, awkward_batches
 from fastpickle.last import _likeness, last
 
@@ -66,8 +67,9 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
 
         return record
 
-    for name in ("at_once", "root", "batches", "whole", "dumps"):
+    for name in ("at_once", "root", "whole", "dumps"):
         monkeypatch.setattr(graft, name, recorded(graft, name))
+    monkeypatch.setattr(chunks, "batches", recorded(chunks, "batches"))
     monkeypatch.setattr(plain, "numbers", recorded(plain, "numbers"))
     monkeypatch.setattr(quick, "made_ours", recorded(quick, "made_ours"))
     yield seen
@@ -149,7 +151,7 @@ def test_c_writes_it(name: str, offers: list[tuple[str, Any]]) -> None:
         assert fastpickle.dumps(obj, protocol) == expected
         assert all(result for _, result in offers)
         offers.clear()
-        inside = [Custom(), [*range(2 * graft.FEWEST), obj]]
+        inside = [Custom(), [*range(2 * offering.FEWEST), obj]]
         assert fastpickle.dumps(inside, protocol) == stock(inside, protocol)
         assert ("whole", True) in offers
         offers.clear()
@@ -252,7 +254,7 @@ def test_something_else_among_the_items(
 def test_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """What C wrote too much of is given up, and tried again one level down."""
     monkeypatch.setattr(cpickler, "ROOM", 100_000)
-    monkeypatch.setattr(graft, "_CHUNK", 50_000)
+    monkeypatch.setattr(chunks, "_CHUNK", 50_000)
     rows = [["x" * 50 + str(i)] * 3 for i in range(30_000)]
     for obj in (rows, {"rows": rows, "more": [rows[:5000], "end"]}, (rows, rows), [b"y" * 3000] * 2500):
         for protocol in (3, 5):
@@ -1040,13 +1042,13 @@ def test_dispatch_table_of_somebodys_maps() -> None:
 def test_deep_structures_are_left_to_python() -> None:
     """C would run out of stack where Python does not, if it may go deeper than usual."""
     limit = sys.getrecursionlimit()
-    assert graft.may_write()
+    assert offering.may_write()
     try:
         sys.setrecursionlimit(100_000)
-        assert not graft.may_write()
+        assert not offering.may_write()
         sys.setrecursionlimit(limit)
         threading.stack_size(256 << 10)
-        assert not graft.may_write()
+        assert not offering.may_write()
     finally:
         sys.setrecursionlimit(limit)
         threading.stack_size(0)
@@ -1124,7 +1126,7 @@ def test_shorter_when_it_is_looked_at(kind: str) -> None:
     """Another thread, which a trace stands for here, may empty a list or dict before the few items are taken."""
 
     def emptied(frame: Any, event: str, arg: Any) -> Any:
-        if frame.f_code is graft.has_refused.__code__ and event == "line":
+        if frame.f_code is offering.has_refused.__code__ and event == "line":
             obj.clear()
         return emptied
 
@@ -1653,7 +1655,7 @@ _PLACES: dict[str, Callable[[Any, Any], Any]] = {
 def test_function_is_sought_once(kind: str, place: str, is_long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is sought as often as by stock, wherever it stands, and whatever was dumped before."""
     if is_long:
-        monkeypatch.setattr(graft, "_long", 0)  # the items are for `batches`
+        monkeypatch.setattr(offering, "longest", 0)  # the items are for `batches`
     seeker = _Seeker(monkeypatch)
     many = [objects.Plain(a=i) for i in range(60)]
     obj = _PLACES[place](_SOUGHT[kind](seeker), many)

@@ -23,7 +23,7 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
-from fastpickle import _stdlib, graft, hooks
+from fastpickle import _stdlib, chunks, graft, hooks
 
 if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
@@ -377,15 +377,15 @@ def test_mapped_from_our_file(tmp_path: Path) -> None:
 def test_plain_data_goes_to_c(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The C pickler writes what is plain, whole or beside arrays, to memory and to a file."""
     asked: list[Any] = []
-    for name in ("at_once", "root", "batches", "whole"):
-        function = getattr(graft, name)
+    for module, name in (graft, "at_once"), (graft, "root"), (chunks, "batches"), (graft, "whole"):
+        function = getattr(module, name)
 
         def counted(*args: Any, function: Any = function) -> Any:
             found = function(*args)
             asked.append(found)
             return found
 
-        monkeypatch.setattr(graft, name, counted)
+        monkeypatch.setattr(module, name, counted)
     rows = [{"id": i, "name": f"name {i}"} for i in range(3000)]
     backend.dump(rows, io.BytesIO())
     assert any(asked)

@@ -18,7 +18,8 @@ import pytest
 from oracle.compare import stock_dumps
 
 import fastpickle
-from fastpickle import _stdlib, differences, graft, mending, reading
+from fastpickle import _stdlib, chunks, differences, mending, reading
+from fastpickle import offers as offering
 from fastpickle._stdlib import awkward_batches
 
 pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
@@ -206,8 +207,8 @@ def test_pickled_with_large_objects(mended: list[bool]) -> None:
 
 def test_items_of_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a list that C is given in parts, the awkward containers in each part are mended."""
-    monkeypatch.setattr(graft, "_long", 2000)
-    monkeypatch.setattr(graft, "_CHUNK", 200_000)
+    monkeypatch.setattr(offering, "longest", 2000)
+    monkeypatch.setattr(chunks, "_CHUNK", 200_000)
     check([dict.fromkeys(range(1000 + i % 2), i) if i % 7 == 0 else i for i in range(3001)], 1, 4)
     check({i: [*range(1001)] if i % 700 == 0 else i for i in range(5000)}, 1, 4)
 
@@ -286,7 +287,7 @@ def test_own_end_that_is_not_clear() -> None:
 
 def test_containers_of_an_earlier_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """What C wrote of a list before is not looked for in what it writes of it now."""
-    monkeypatch.setattr(graft, "_long", 20_000)
+    monkeypatch.setattr(offering, "longest", 20_000)
     for length in 1000, 2000, 3000:
         for lookalike in "u(u", "u(NNu":
             items: list[Any] = [None] * 30_000

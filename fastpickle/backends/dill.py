@@ -30,9 +30,9 @@ from typing import Any
 from .. import hashing, hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
 from ..doubts import doubt, holds, outside
-from ..graft import may_be_plain
 from ..instances import are_for_stock
 from ..last import last
+from ..offers import may_be_plain
 from ..pickler import Pickler as _Base
 from ..quick import Quick
 from ..rules import GraftRule

@@ -35,7 +35,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from fastpickle import graft
+from fastpickle import chunks
 
 from . import hooked, objects
 from .compare import PythonFile, Run, describe, describe_error
@@ -53,12 +53,12 @@ LENGTHS = (0, 1, 2, 3, 4, 63, 64, 65, 66, 127, 128, 129, 998, 999, 1000, 1001, 1
 MIDDLE = (31, 32, 33, 47, 48, 49, 50, 51, 52, 55, 60, 63, 64, 65, 66, 80, 100, 127, 128, 129)
 
 
-_per_entry = graft._PER_ENTRY
+_per_entry = chunks._PER_ENTRY
 
 
 def offer_all(on: bool) -> None:
     """Let C write, of what it can, also what Python would write as soon; or leave that to Python again."""
-    graft._PER_ENTRY = 0 if on else _per_entry  # type: ignore[misc]  # it is Final, but for tests
+    chunks._PER_ENTRY = 0 if on else _per_entry  # type: ignore[misc]  # it is Final, but for tests
 
 
 # The classes that are pickled.  Those that record say so with told(), and only in the run that is on.
