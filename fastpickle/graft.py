@@ -1,18 +1,19 @@
 """Graft: plain subtrees by the C pickler.  It writes them, and its bytes are spliced in where Python's would stand.
 
-    at_once(obj)    C: PROTO FRAME [ obj ] STOP                                     -> as it is
-    root(obj)       C: PROTO FRAME [ obj ] STOP                                     -> frames, last one left open
-    batches(items)  C: ... FRAME [ a prefix as long as our frame | items in batches ] -> the same, after our frame
-    whole(obj)      C: ... FRAME [ a prefix as long as our frame | obj ]
-    items(some)     C: ... FRAME [ a prefix as long as our frame, with a MARK | some ]
-    dumps(obj)      C: PROTO FRAME [ obj ] STOP                                     -> as it is
+    at_once(obj)  C: PROTO FRAME [ obj ] STOP                                       -> as it is
+    root(obj)     C: PROTO FRAME [ obj ] STOP                                       -> frames, last one left open
+    whole(obj)    C: PROTO FRAME [ obj ] STOP, where there is room in our frame     -> the same, after our frame
+                  C: ... FRAME [ a prefix as long as our frame | obj ], where there may not be
+    items(some)   C: ... FRAME [ a prefix as long as our frame, with a MARK | some ]
+    dumps(obj)    C: PROTO FRAME [ obj ] STOP                                       -> as it is
 
 The C pickler writes the opcodes that the Python one writes, and cuts frames at the same places.  So its bytes are ours
 if nobody listens (`hooks`), if it knows every object (`cpickler`), if there is nothing that it writes otherwise
 (`differences`), if it begins with our memo (`lazymemo`), and if the frame that it begins in is as full as ours.  If
 not, nothing has been written, and the object goes through the loop (`plain`) as if nothing had been tried.
 
-Not for: deciding whether a pickler may graft (`hooks.plan`), nor for how the bytes come into frames (`splicing`).
+Not for: deciding whether a pickler may graft (`hooks.plan`) and what is worth an offer (`offers`), nor for long lists
+and dicts (`chunks`), for numbers (`unmemoized`), and for how the bytes come into frames (`splicing`).
 """
 
 from __future__ import annotations
