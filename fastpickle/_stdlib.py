@@ -295,12 +295,13 @@ def _begins_annotations() -> bytes:
 
 if hasattr(_annotated, "__annotate__"):
     _BEGINS_ANNOTATIONS = _begins_annotations()
+    _LOADS = ("LOAD_CONST", "LOAD_COMMON_CONSTANT", "LOAD_SMALL_INT", "LOAD_FROM_DICT_OR_")
     #: Which opcodes look up names in exact dicts, and put what is found into a dict, by text; 0 is what they cache.
     _LOOK_UPS = frozenset(
         (
             0,
             *[opmap[name] for name in ("BUILD_MAP", "EXTENDED_ARG", "LOAD_DEREF", "LOAD_GLOBAL", "RETURN_VALUE")],
-            *[opmap[name] for name in opmap if name.startswith(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FROM_DICT_OR_"))],
+            *[opmap[name] for name in opmap if name.startswith(_LOADS)],
         )
     )
 
