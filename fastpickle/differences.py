@@ -15,7 +15,7 @@ lists (`glance`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property, lru_cache, partial
 from itertools import compress
 from pickle import FRAME, MARK, PROTO
@@ -207,7 +207,9 @@ class _Written:
         """Where the MARKs are that may begin a batch to be mended, for each piece."""
         if self.of_items is not None:  # what they are appended to is not opened in the pieces
             return [*map(find_doubtful, self.pieces)]
-        ends = cache(partial(ends_in, self.pieces, self.plan.proto))
+        ends: Callable[[], list[bytes]] = partial(ends_in, self.pieces, self.plan.proto)
+        if len(self.pieces) > 1:  # for one it takes longer to keep them
+            ends = cache(ends)
         return [find_doubtful(piece, ends=ends) for piece in self.pieces]
 
     def _may_have_ends(self, own: Batches) -> Iterable[Any] | None:
