@@ -3,6 +3,7 @@
     C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class at
                                                     the top; a library's, not about the like of what it gave up
     an instance turned out to be much ------------> the next one of its class is left to C
+    what looked like numbers was something else --> the next ones are not taken for that (`unmemoized`)
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
 What is remembered is a guess, never a reason for other bytes: wrong, C has begun in vain.
@@ -29,9 +30,12 @@ class _Last:
         like: the likeness of that: the ids of its type and of the type of its first item.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
+        patience_with_numbers: how many more of what looks like numbers are not taken for that; then one is.
     """
 
-    __slots__ = ("gave_up_for", "kind", "like", "much", "patience", "patience_with_much", "refused")
+    __slots__ = (
+        "gave_up_for", "kind", "like", "much", "patience", "patience_with_much", "patience_with_numbers", "refused",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.forget()
@@ -45,6 +49,7 @@ class _Last:
         self.patience = 0
         self.much = 0
         self.patience_with_much = 0
+        self.patience_with_numbers = 0
 
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
@@ -84,6 +89,17 @@ class _Last:
         if self.patience_with_much < 0:
             self.much = 0
         return self.patience_with_much < 0
+
+    def remember_no_numbers(self) -> None:
+        """Remember that what looked like numbers was something else."""
+        self.patience_with_numbers = _PATIENCE
+
+    def skips_numbers(self) -> bool:
+        """Tell whether what looks like numbers is not to be taken for that."""
+        if not self.patience_with_numbers:
+            return False
+        self.patience_with_numbers -= 1
+        return True
 
     def is_like(self, obj: Any, t: type) -> bool:
         """Tell whether a small container, or the first one in it, has an instance of that class.

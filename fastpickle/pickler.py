@@ -122,7 +122,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         if not hasattr(self, "_file_write"):
             raise PicklingError(f"Pickler.__init__() was not called by {self.__class__.__name__}.__init__()")
         t = type(obj)
-        is_few: bool | None = False
+        is_few: int | None = False
         if id(t) not in hooks.ATOM_IDS:
             may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
             if may_graft and id(t) in hooks.CONTAINER_IDS:
@@ -133,7 +133,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if write is not None and write(self, obj):
                     return
             is_few = small.at_once(self, obj, t, may_graft)
-            if is_few or (is_few is not None and may_graft and graft.at_once(self, obj)):
+            if is_few or (is_few is False and may_graft and graft.at_once(self, obj)):
                 return
         try:
             if self.proto >= 2:

@@ -80,7 +80,7 @@ _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
 
 
-def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
+def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     """Write a whole dump, if it begins as small plain data that nobody listens to.
 
     Args:
@@ -90,8 +90,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
         may_graft: whether the C pickler may be asked: then it is left what it writes sooner.
 
     Returns:
-        Whether it is written; None if it should be saved hook by hook, with `FEW` in force, or `ASIDE` for a library's.
-        If not, nothing is, and nothing has changed.
+        Whether it is written; None if it should be saved hook by hook, with `FEW` in force, or `ASIDE` for a library's;
+        0 if C would not write it either.  If not, nothing is, and nothing has changed.
 
     Raises:
         What `save` raises, if the loop has to save the rest, and what the file does.
@@ -115,7 +115,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | None:
             content = _content(obj, t, _FEW if is_for_c else _MANY)
             if content >= _MUCH:
                 if may_graft and not (is_own and last.gave_up_for and last.is_like(obj, t)):
-                    return False
+                    return False if is_for_c or save not in hooks.choosy_saves else 0
                 may_graft = False
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False

@@ -20,14 +20,19 @@ from .batches import end_of
 from .cpickler import give_back, is_usual_memo
 from .differences import made_ours
 from .doubts import doubt
+from .encoders import extension_registry
 from .graft import part_by, put_part
 from .hooks import Plan
+from .last import last
 from .offers import FEWEST, is_for_batches, may_graft
 
 __all__ = ["may_be_numbers", "numbers"]
 
 #: So many are looked at first.
-_LOOKED_AT: Final = 8
+_LOOKED_AT: Final = 6
+#: For more than so many items, that are written twice if one is no number, to copy a memo of few entries is nothing.
+_MANY: Final = 20_000
+_PER_ENTRY: Final = 64
 #: Up to which an int is written by BININT1 or BININT2.
 _SMALL: Final = 0xFFFF
 #: So many bytes one of those takes at the most, and another number nearly always.
@@ -42,16 +47,18 @@ def may_be_numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
     if t is not list and t is not tuple:
         return False
     n = len(obj)
+    entries = len(pickler.memo)
     dump = pickler._fastpickle_dump
     return (
         n >= FEWEST
         and plan.proto >= 4
         and not dump.has_refused_numbers
-        and (dump.is_usual or n >= len(pickler.memo))  # which is looked at
+        and (dump.is_usual or n >= entries)  # which is looked at
+        and (n <= _MANY or n <= entries * _PER_ENTRY)
         and dump.root is not obj
         and not is_for_batches(obj, t)
-        and hooks.NUMBER_IDS.issuperset(map(id, map(type, obj[:: n // _LOOKED_AT])))
-        and id(type(obj[-1])) in hooks.NUMBER_IDS
+        and hooks.NUMBER_IDS.issuperset(map(id, map(type, (*obj[:: n // _LOOKED_AT], *obj[-1:]))))
+        and not last.skips_numbers()
     )
 
 
@@ -70,7 +77,7 @@ def numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
     dump = pickler._fastpickle_dump
     memo = pickler.memo
     frame = framer.current_frame
-    if frame is None or not may_graft(pickler, plan):
+    if frame is None or extension_registry or not may_graft(pickler, plan):  # a class in there is not memoized
         return False
     if not dump.is_usual:  # somebody may have put a number there
         if not is_usual_memo(memo):
@@ -83,13 +90,14 @@ def numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
         grafter is not None
         and [*grafter.memo.copy()] == [id(given)]
         and (given is not obj or not _may_be_in_itself(obj, grafter, frame))
-        and (end_of(type(obj), len(obj)) is None or made_ours(pickler, plan, grafter, obj))
+        and (end_of(type(obj), len(given)) is None or made_ours(pickler, plan, grafter, given))
         and put_part(pickler, plan, grafter)
     ):
         memo[id(obj)] = len(memo), obj
         give_back(grafter)
         return True
     dump.has_refused_numbers = True
+    last.remember_no_numbers()
     doubt(pickler)  # as in `graft.whole`
     return False
 
@@ -99,13 +107,11 @@ def _are_small(obj: list[Any]) -> bool:
 
     Else C is given a copy, so that it memoizes the list too, if that is in itself.
     """
-    first, middle, last = obj[0], obj[len(obj) // 2], obj[-1]
-    return (
-        type(first) is type(middle) is type(last) is int
-        and 0 <= first <= _SMALL
-        and 0 <= middle <= _SMALL
-        and 0 <= last <= _SMALL
-    )
+    try:
+        x, y, z = obj[0], obj[len(obj) // 2], obj[-1]
+    except IndexError:  # another thread has emptied it
+        return False
+    return type(x) is type(y) is type(z) is int and 0 <= x <= _SMALL and 0 <= y <= _SMALL and 0 <= z <= _SMALL
 
 
 def _may_be_in_itself(obj: Any, grafter: Any, frame: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _imp
 import builtins
 import contextlib
 import copyreg
@@ -995,6 +996,77 @@ def test_templates_are_forgotten() -> None:
         del made, f, met, nested
         gc.collect()
         assert len(_dill_code._met) <= known
+
+
+class _Rebinding(io.RawIOBase):
+    """A file that changes a global as soon as a frame is written to it."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.written = b""
+
+    def write(self, data: Any) -> int:
+        self.written += bytes(data)
+        if len(data) > 100:
+            self.module.T = str
+        return len(data)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are there from the beginning")
+def test_annotations_are_not_asked_for_too_soon() -> None:
+    """A function keeps what its annotations were when it was asked, which a file's write() may change."""
+
+    def outcome(before: int) -> Any:
+        module = sys.modules["annotated_module_of_a_test"] = types.ModuleType("annotated_module_of_a_test")
+        module.T = int
+        source = "def f(a: T = 1): pass\ndef g(a: T = 1): pass\ndef h(x=None): pass\nh.__defaults__ = (f, g)"
+        exec(compile(source, "<source>", "exec", dont_inherit=True), vars(module))
+        f, g, h = (vars(module).pop(name) for name in "fgh")
+        file = _Rebinding(module)
+        dill.Pickler(file, 4).dump(["x" * before, h])
+        return file.written, f.__annotations__, g.__annotations__
+
+    for before in range(64_000, 65_536, 60):
+        expected = outcome(before)
+        with fastpickle.patched():
+            assert outcome(before) == expected, before
+
+
+@needs_code
+def test_file_name_that_is_changed() -> None:
+    """An import changes it in place."""
+    f = _executed("def f(): return 1")
+    f.__code__ = f.__code__.replace(co_filename="old.py")
+    for name in "old.py", "new.py", "newer.py":
+        _imp._fix_co_filename(f.__code__, name)
+        expected = dill.dumps((f, 1))
+        with fastpickle.patched():
+            for _ in range(5):
+                assert dill.dumps((f, 1)) == expected
+    assert b"newer.py" in expected
+
+
+@needs_code
+def test_warnings_that_are_shown_again() -> None:
+    """dill changes the filters, and restores them, at each code object, so that what has been shown is shown again."""
+
+    def shown() -> int:
+        seen: list[Any] = []
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            warnings.simplefilter("default")
+            warnings.showwarning = lambda *args, **how: seen.append(args)
+            globals().pop("__warningregistry__", None)
+            for _ in range(8):
+                warnings.warn("at this place", UserWarning, stacklevel=1)
+                dill.dumps((f, 1))
+        return len(seen)
+
+    f = _closure(1)
+    expected = shown()
+    with fastpickle.patched():
+        for _ in range(2):
+            assert shown() == expected
 
 
 class _Reduced:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from oracle.compare import Implementation, Run
+from oracle.compare import Implementation, Run, stock_dumps
 from oracle.compare import check as _check
 from test_graft import OURS, STOCK, Custom, Hooked
 
 import fastpickle
 from fastpickle import graft, plain, unmemoized
 from fastpickle._stdlib import CPickler
+from fastpickle.last import last
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 
@@ -91,6 +93,14 @@ PLACES: dict[str, Callable[[Any], Any]] = {
     "behind its items": lambda x: [Custom(1), [*x[:20]], x],
     "behind many": lambda x: [Custom(1), [f"text {i}" for i in range(2000)], x, x],
 }
+
+
+@pytest.fixture(autouse=True)
+def _is_always_tried(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Let no dump remember that what looked like numbers was something else."""
+    last.forget()
+    if "remembered" not in request.node.name:
+        monkeypatch.setattr(type(last), "remember_no_numbers", lambda self: None)
 
 
 def check(*args: Any, **how: Any) -> None:
@@ -198,6 +208,69 @@ def test_memo_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(times) == 1
     fastpickle.dumps((Custom(1), *[[Custom(2), [*range(100)]] for _ in range(9)], Custom(2)))
     assert len(times) == 10
+
+
+def test_no_numbers_are_remembered(asked: list[bool]) -> None:
+    """What is dumped next is likely to be like that: only each sixteenth is taken for numbers again."""
+    for kind, times, tried in ("a text", 20, 2), ("floats", 32, 20):
+        asked.clear()
+        for _ in range(times):
+            obj = (Custom(1), KINDS[kind](), Custom(2))
+            assert fastpickle.dumps(obj, 4) == stock_dumps(obj)
+        assert len(asked) == tried
+
+
+@pytest.mark.parametrize("number", [5, 300.5])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_many_are_not_tried(kind: Any, number: Any, asked: list[bool]) -> None:
+    """With few entries in the memo nothing is gained by it, and if one is no number all is written twice."""
+    for entries, n in (0, 20_000), (0, 20_001), (400, 24_000), (400, 26_500):
+        asked.clear()
+        given = kind([number] * n)
+        obj = (Custom(1), [f"text {i}" for i in range(entries)], Custom(3), given, Custom(2))
+        assert fastpickle.dumps(obj, 4) == stock_dumps(obj)
+        assert asked == [True] * (n in (20_000, 24_000))
+
+
+@pytest.mark.parametrize("what", ["before", "by a reduce"])
+def test_extension_registry(what: str) -> None:
+    """A class that has a code there is not memoized: stock fetches it, where it was put into the memo before."""
+
+    def steps(run: Run) -> None:
+        def act() -> int:
+            if what == "by a reduce":
+                run.pickler.save(Int)
+                run.pickler.write(pickle.POP)
+            copyreg.add_extension(__name__, "Int", 77)
+            return 3
+
+        if what == "before":
+            run.pickler.dump(Int)
+        try:
+            run.pickler.dump([Hooked(act), _with(Int), Custom(1)])
+        finally:
+            copyreg.remove_extension(__name__, "Int", 77)
+
+    check(STOCK, OURS, steps, protocols=(2, 4, 5))
+
+
+@pytest.mark.parametrize("left", [0, 1, 7, 48])
+def test_another_thread_takes_items_away(left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks at a list there may be fewer: as if they had been gone before."""
+    found = unmemoized.is_for_batches
+
+    def is_for_batches(obj: Any, t: type) -> Any:
+        del obj[left:]
+        return found(obj, t)
+
+    are_small = unmemoized._are_small
+    for name, shorten in ("is_for_batches", is_for_batches), ("_are_small", lambda obj: are_small(obj[:left])):
+        monkeypatch.setattr(unmemoized, name, shorten)
+        for number in 3, 2.5:
+            given = [number] * 400
+            written = fastpickle.dumps((Custom(1), given, Custom(2)), 4)
+            assert pickle.loads(written)[1] == given
+        monkeypatch.undo()
 
 
 def _records(n: int, size: int) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Code objects as dill saves them: what is written of one is the same each time, but for the memo.
 
     encode_code(code) --+-- first met: _create_code(...) of what `save_code` gives
-                        +-- then:      the same, the arguments by a `Template`, if they are atoms and tuples of atoms
+                        +-- then on:   the same, the arguments by a `Template`, if they are atoms and tuples of atoms
 
 A closure that is sent to many workers has one code object, which is a third of what there is to encode of it.
 
@@ -10,6 +10,7 @@ Not for: what else a function is made of (`_dill_functions`).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any, Final
@@ -30,13 +31,23 @@ def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes])
     i = encode_callable(parts, _dill._create_code, memo, i, pieces)
     met = _met.get(id(obj))
     if met is None:
-        _met[id(obj)] = _Met(obj)
-        n = 0
-    else:
-        if not met.is_known:
-            met.learn(parts, obj)
-        n = 0 if met.template is None else met.template.encode(memo, i, pieces)
-    return end_call(obj, memo, n or encode_tuple(parts, _arguments_of(obj), memo, i, pieces), pieces)
+        met = _met[id(obj)] = _Met(obj)
+    k = 0
+    if met.may_be_used(parts, obj):
+        _touch_warnings()
+        assert met.template is not None
+        k = met.template.encode(memo, i, pieces)
+    return end_call(obj, memo, k or encode_tuple(parts, _arguments_of(obj), memo, i, pieces), pieces)
+
+
+def _touch_warnings() -> None:
+    """Let warnings that have been shown be shown again, as `save_code` does."""
+    if _CATCHES_WARNINGS:
+        with warnings.catch_warnings():
+            pass
+
+
+_CATCHES_WARNINGS: Final = "catch_warnings" in _dill.save_code.__code__.co_names
 
 
 def _arguments_of(code: CodeType) -> tuple[Any, ...]:
@@ -49,27 +60,42 @@ class _Met:
 
     Attributes:
         ref: a reference to it, which takes this away when there is no such object any more.
-        is_known: whether it has been met twice, and something been found out about it.
+        times: how often it has been met; when that is enough, something is found out about it.
+        filename: its `co_filename` then, which an import may change.
         template: a template for what `save_code` gives, if that has only atoms in it, and tuples.
     """
 
-    __slots__ = ("is_known", "ref", "template")
+    __slots__ = ("filename", "ref", "template", "times")
 
     def __init__(self, code: CodeType) -> None:
         key = id(code)
         self.ref = ref(code, lambda _: _met.pop(key, None))
-        self.is_known = False
+        self.times = 0
+        self.filename: str | None = None
         self.template: Template | None = None
 
-    def learn(self, parts: Parts, code: CodeType) -> None:
+    def may_be_used(self, parts: Parts, code: CodeType) -> bool:
+        """Tell whether there is a template; it is made when the code object has been met often enough."""
+        if self.times < _OFTEN:
+            self.times += 1
+            if self.times == _OFTEN:
+                self._learn(parts, code)
+        return self.template is not None and self.filename is code.co_filename
+
+    def _learn(self, parts: Parts, code: CodeType) -> None:
         """Make a template, if it can be had."""
-        self.is_known = True
         args = _arguments_of(code)
-        anew = {id(x) for x, y in zip((args, *args), ((), *_arguments_of(code)), strict=True) if x is not y}
         try:
-            self.template = Template(encode_tuple, parts, args, _unmemoized_in(args), lambda x: id(x) in anew)
+            unmemoized = [*_unmemoized_in(args)]
+            anew = {id(x) for x, y in zip((args, *args), ((), *_arguments_of(code)), strict=True) if x is not y}
+            self.template = Template(encode_tuple, parts, args, unmemoized, lambda x: id(x) in anew)
+            self.filename = code.co_filename
         except NotBrief:
             return
+
+
+#: To make a template takes about three times as long as is gained by each use of it.
+_OFTEN: Final = 3
 
 
 def _unmemoized_in(args: tuple[Any, ...]) -> Iterator[Any]:

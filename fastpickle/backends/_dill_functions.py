@@ -29,7 +29,7 @@ import dill
 from dill import _dill
 
 from .. import hooks
-from .._stdlib import for_batch, may_run_code
+from .._stdlib import for_batch, is_usual_file, may_run_code
 from ..columns import forget
 from ..encoders import (
     Encoder,
@@ -106,7 +106,7 @@ def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: 
                 if obj is module.__dict__:
                     pieces.append(bytes(f"c{name}\n__dict__\n", "UTF-8"))
                     return i
-        if _HAS_ANNOTATE and any(map(_may_run_code, obj.values())):
+        if _HAS_ANNOTATE and not all(_may_be_asked(parts, x) for x in obj.values()):
             raise NotBrief  # before much is encoded for nothing: the methods of a class, most often
     return encode_dict(parts, obj, memo, i, pieces)
 
@@ -162,7 +162,7 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
     module = module_of(obj)
     if is_found(module, obj):
         return encode_global(parts, obj, module_name, name, memo, i, pieces)
-    if _may_run_code(obj) or parts.functions >= _MOST_FUNCTIONS:
+    if not _may_be_asked(parts, obj) or parts.functions >= _MOST_FUNCTIONS:
         raise NotBrief
     parts.functions += 1
     its_globals, to_do = _globals_of(parts, obj, module)
@@ -189,12 +189,13 @@ _STEPS: Final = (id(_dill._shims._setattr), id(_dill._setitems))
 def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode what stands for a function in dill, as its reduce does: by `getattr` from dill's own module."""
     parts.known or look_at(parts)
-    if (_Reduce.__reduce_ex__, _Reduce.__reduce__) != _REDUCES or not _has_no_entry(parts, _Reduce):
-        raise NotBrief
     if (
-        obj is not _dill._shims._setattr  # others, that nobody uses here, have not been looked at
+        (_Reduce.__reduce_ex__, _Reduce.__reduce__) != _REDUCES
+        or entry_of(parts, _Reduce) is not None
+        or entry_of(parts, BuiltinFunctionType) is not None
+        or has_reduce_entry(parts.pickler, _Reduce, BuiltinFunctionType)
+        or obj is not _dill._shims._setattr  # others, that nobody uses here, have not been looked at
         or obj.reduction is not _SETATTR
-        or not _has_no_entry(parts, BuiltinFunctionType)
         or sys.modules.get("builtins") is not builtins
         or builtins.__dict__.get("getattr") is not getattr
         or builtins.__dict__.get("setattr") is not setattr
@@ -216,11 +217,6 @@ def _encode_setattr(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byt
 
 _SETATTR: Any = _dill._shims._setattr.reduction
 _template: Template | None = None
-
-
-def _has_no_entry(parts: Parts, t: type) -> bool:
-    """Tell whether the instances of a type go by their own reduce."""
-    return entry_of(parts, t) is None and not has_reduce_entry(parts.pickler, t)
 
 
 def _encode_by_value(
@@ -339,6 +335,18 @@ def _are_brief(defaults: tuple[Any, ...] | None) -> bool:
 def _may_run_code(obj: Any) -> bool:
     """Tell whether a function's annotations may run somebody's code, as from 3.14 on when they are asked for first."""
     return type(obj) is FunctionType and may_run_code(obj)
+
+
+def _may_be_asked(parts: Parts, obj: Any) -> bool:
+    """Tell whether a function may be asked for its annotations, which it keeps, before it is known what is written.
+
+    If what is encoded turns out not to fit into the frame, stock asks after that is written, which may run code.
+    """
+    return (
+        type(obj) is not FunctionType
+        or getattr(obj, "__annotate__", None) is None
+        or (not may_run_code(obj) and is_usual_file(parts.pickler.framer.file_write.__self__))
+    )
 
 
 _HAS_ANNOTATE: Final = hasattr(FunctionType, "__annotate__")
