@@ -293,6 +293,8 @@ def _begins_annotations() -> bytes:
     return code[: code[::2].index(opmap["LOAD_CONST"]) * 2]
 
 
+_FunctionType: Any = FunctionType  # it has attributes that mypy may not know
+
 if hasattr(_annotated, "__annotate__"):
     _BEGINS_ANNOTATIONS = _begins_annotations()
     _LOADS = ("LOAD_CONST", "LOAD_COMMON_CONSTANT", "LOAD_SMALL_INT", "LOAD_FROM_DICT_OR_")
@@ -307,13 +309,13 @@ if hasattr(_annotated, "__annotate__"):
 
     def may_run_code(function: FunctionType) -> bool:
         """Tell whether somebody's code may run if a function's annotations are asked for."""
-        annotate = function.__annotate__  # type: ignore[attr-defined]
+        annotate: Any = getattr(function, "__annotate__", None)
         if annotate is None:
             return False
         if (
-            type(annotate) is not FunctionType
+            type(annotate) is not _FunctionType
             or type(annotate.__globals__) is not dict
-            or type(annotate.__builtins__) is not dict  # type: ignore[attr-defined]
+            or type(annotate.__builtins__) is not dict
         ):
             return True
         code = annotate.__code__
