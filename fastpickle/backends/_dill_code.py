@@ -47,7 +47,10 @@ def _touch_warnings() -> None:
             pass
 
 
-_CATCHES_WARNINGS: Final = "catch_warnings" in _dill.save_code.__code__.co_names
+#: Whether it does: where there is an exception table (from 3.11 on), `co_lnotab` may warn (from 3.12 on).
+_CATCHES_WARNINGS: Final = (
+    hasattr(CodeType, "co_exceptiontable") and "catch_warnings" in _dill.save_code.__code__.co_names
+)
 
 
 def _arguments_of(code: CodeType) -> tuple[Any, ...]:
