@@ -1012,6 +1012,7 @@ class _Rebinding(io.RawIOBase):
         return len(data)
 
 
+@needs_code
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are there from the beginning")
 def test_annotations_are_not_asked_for_too_soon() -> None:
     """A function keeps what its annotations were when it was asked, which a file's write() may change."""
