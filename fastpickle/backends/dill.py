@@ -299,7 +299,7 @@ def _is_for_c(obj: Any, t: type) -> bool:
         and (
             not (last.gave_up_for or last.refused)
             or may_be_plain(obj, t)
-            or not (are_for_stock(obj, t) or last.was_refused(obj, t))
+            or not (last.was_refused(obj, t) or are_for_stock(obj, t))
         )
     )
 
