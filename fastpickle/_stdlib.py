@@ -11,12 +11,14 @@ Not for: anything that fastpickle does better.  Here is only what stock does.
 
 from __future__ import annotations
 
+import _warnings
 import gc
 import inspect
 import io
 import os
 import pickle
 import re
+import warnings
 from collections.abc import Iterable
 from opcode import opmap
 from pickle import _Framer, _Pickler  # type: ignore[attr-defined]  # private, and the base of all we do
@@ -45,6 +47,7 @@ __all__ = [
     "note_value",
     "refuse_reduce_value",
     "refuse_unreducible",
+    "show_warnings_again",
     "stock_methods",
 ]
 
@@ -337,6 +340,32 @@ else:
     def may_run_code(function: FunctionType) -> bool:
         """Tell whether somebody's code may run if a function's annotations are asked for."""
         return False
+
+
+# `warnings.catch_warnings()` has it that what was shown once is shown again; that takes 3 us, or a function of its own.
+
+_show_again: Any = getattr(_warnings, "_filters_mutated", None)
+_show_again_locked: Any = getattr(_warnings, "_filters_mutated_lock_held", None)
+
+if _show_again is not None:
+    show_warnings_again = _show_again
+
+elif _show_again_locked is not None:
+
+    def show_warnings_again() -> None:
+        """Let warnings that were shown once be shown again, as a `catch_warnings()` does when it ends."""
+        _warnings._acquire_lock()  # type: ignore[attr-defined]  # from 3.14 on
+        try:
+            _show_again_locked()
+        finally:
+            _warnings._release_lock()  # type: ignore[attr-defined]
+
+else:
+
+    def show_warnings_again() -> None:
+        """Let warnings that were shown once be shown again, as a `catch_warnings()` does when it ends."""
+        with warnings.catch_warnings():
+            pass
 
 
 # Files.

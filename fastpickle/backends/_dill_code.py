@@ -10,7 +10,6 @@ Not for: what else a function is made of (`_dill_functions`).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any, Final
@@ -18,6 +17,7 @@ from weakref import ref
 
 from dill import _dill
 
+from .._stdlib import show_warnings_again
 from ..encoders import Memo, NotBrief, Parts, Template, encode_callable, encode_tuple, end_call
 from ..hooks import ATOM_IDS, NUMBER_IDS
 from ._dill_known import given_by, look_at
@@ -34,20 +34,14 @@ def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes])
         met = _met[id(obj)] = _Met(obj)
     k = 0
     if met.may_be_used(parts, obj):
-        _touch_warnings()
+        if _CATCHES_WARNINGS:
+            show_warnings_again()
         assert met.template is not None
         k = met.template.encode(memo, i, pieces)
     return end_call(obj, memo, k or encode_tuple(parts, _arguments_of(obj), memo, i, pieces), pieces)
 
 
-def _touch_warnings() -> None:
-    """Let warnings that have been shown be shown again, as `save_code` does."""
-    if _CATCHES_WARNINGS:
-        with warnings.catch_warnings():
-            pass
-
-
-#: Whether it does: where there is an exception table (from 3.11 on), `co_lnotab` may warn (from 3.12 on).
+#: Whether `save_code` has them shown again: where there are exception tables, it catches what `co_lnotab` may warn of.
 _CATCHES_WARNINGS: Final = (
     hasattr(CodeType, "co_exceptiontable") and "catch_warnings" in _dill.save_code.__code__.co_names
 )
