@@ -292,7 +292,8 @@ def _annotated(x: int) -> None:
 
 def _begins_annotations() -> bytes:
     """Return with which opcodes such a function begins: it takes one format of three."""
-    code: bytes = _annotated.__annotate__.__code__.co_code  # type: ignore[attr-defined]
+    function: Any = _annotated
+    code: bytes = function.__annotate__.__code__.co_code
     return code[: code[::2].index(opmap["LOAD_CONST"]) * 2]
 
 
@@ -344,6 +345,7 @@ else:
 
 # `warnings.catch_warnings()` has it that what was shown once is shown again; that takes 3 us, or a function of its own.
 
+_c_warnings: Any = _warnings  # these are no public names
 _show_again: Any = getattr(_warnings, "_filters_mutated", None)
 _show_again_locked: Any = getattr(_warnings, "_filters_mutated_lock_held", None)
 
@@ -354,11 +356,11 @@ elif _show_again_locked is not None:
 
     def show_warnings_again() -> None:
         """Let warnings that were shown once be shown again, as a `catch_warnings()` does when it ends."""
-        _warnings._acquire_lock()  # type: ignore[attr-defined]  # from 3.14 on
+        _c_warnings._acquire_lock()  # from 3.14 on
         try:
             _show_again_locked()
         finally:
-            _warnings._release_lock()  # type: ignore[attr-defined]
+            _c_warnings._release_lock()
 
 else:
 

@@ -139,8 +139,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         return False
     pieces = grafter.pieces
     if frame is not None and len(pieces) == 1:
-        piece = pieces[0]  # most dumps are small: this is what `write_pieces` does, 1 us sooner
-        frame.write(memoryview(piece)[_BEGIN if piece[2] == FRAME[0] else 2 : -1])
+        frame.write(_content_of(pieces[0]))  # most dumps are small: this is what `write_pieces` does, 1 us sooner
     elif not write_pieces(framer, pieces, 2 if proto >= 2 else 0, 0, 1):
         return False
     _take_memo(pickler, memo, grafter, AT_ROOT)
@@ -301,9 +300,13 @@ def put_part(pickler: Any, plan: Plan, grafter: Any) -> bool:
     pieces = grafter.pieces
     if grafter.is_spliced or framer.current_frame is None:
         return write(framer, plan, pieces, 2)
-    (piece,) = pieces
-    framer.current_frame.write(memoryview(piece)[_BEGIN if piece[2] == FRAME[0] else 2 : -1])
+    framer.current_frame.write(_content_of(*pieces))
     return True
+
+
+def _content_of(piece: bytes) -> memoryview:
+    """Return what stands between the beginning of a whole dump of one piece and its STOP."""
+    return memoryview(piece)[_BEGIN if piece[2] == FRAME[0] else 2 : -1]
 
 
 def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:

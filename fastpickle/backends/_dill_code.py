@@ -33,11 +33,11 @@ def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes])
     if met is None:
         met = _met[id(obj)] = _Met(obj)
     k = 0
-    if met.may_be_used(parts, obj):
+    template = met.template_for(parts, obj)
+    if template is not None:
         if _CATCHES_WARNINGS:
             show_warnings_again()
-        assert met.template is not None
-        k = met.template.encode(memo, i, pieces)
+        k = template.encode(memo, i, pieces)
     return end_call(obj, memo, k or encode_tuple(parts, _arguments_of(obj), memo, i, pieces), pieces)
 
 
@@ -71,13 +71,13 @@ class _Met:
         self.filename: str | None = None
         self.template: Template | None = None
 
-    def may_be_used(self, parts: Parts, code: CodeType) -> bool:
-        """Tell whether there is a template; it is made when the code object has been met often enough."""
+    def template_for(self, parts: Parts, code: CodeType) -> Template | None:
+        """Return the template, if there is one; it is made when the code object has been met often enough."""
         if self.times < _OFTEN:
             self.times += 1
             if self.times == _OFTEN:
                 self._learn(parts, code)
-        return self.template is not None and self.filename is code.co_filename
+        return self.template if self.filename is code.co_filename else None
 
     def _learn(self, parts: Parts, code: CodeType) -> None:
         """Make a template, if it can be had."""
