@@ -18,6 +18,7 @@ import io
 import os
 import pickle
 import re
+import sys
 import warnings
 from collections.abc import Iterable
 from opcode import opmap
@@ -30,6 +31,7 @@ __all__ = [
     "ASKS_PERSISTENT_ID_ALWAYS",
     "BATCHSIZE",
     "FRAMES_ARE_BYTESIO",
+    "LIMIT_IS_FOR_C",
     "NO_VALUE",
     "TELLS_WHOSE",
     "CPickler",
@@ -101,6 +103,10 @@ def _find_c_pickler() -> Any:
 
 #: The C pickler's class, None where it is not to be used.
 CPickler: Any = _find_c_pickler()
+
+
+#: Whether `sys.setrecursionlimit` is for the C pickler, too (up to 3.11; later it has a limit of its own).
+LIMIT_IS_FOR_C: bool = sys.version_info < (3, 12)
 
 
 def _by_both(obj: object, protocol: int) -> tuple[bytes, bytes]:

@@ -10,7 +10,7 @@ Not for: picklers with hooks of their own.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from types import BuiltinMethodType
 from typing import Any, Final
@@ -38,6 +38,7 @@ _LARGEST_TABLE: Final = 300 << 10
 _TIMES: Final = 32
 #: So many bytes of the table are for one byte that is written, at the most, where it is of this dump.
 _PER_BYTE: Final = 8
+_NO_ARGUMENTS: Final[Mapping[str, Any]] = {}  # not **, which makes a dict for each call
 _makes = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
 
 
@@ -61,7 +62,7 @@ class Quick:
         self._plans: list[hooks.Plan] = []
         self._idle: list[list[Any]] = [[] for proto in range(6)]
 
-    def dumps(self, obj: Any, protocol: int, **arguments: Any) -> bytes:
+    def dumps(self, obj: Any, protocol: int, arguments: Mapping[str, Any] = _NO_ARGUMENTS) -> bytes:
         """Return what an instance writes; one is made only if C cannot write it.
 
         Args:

@@ -265,7 +265,7 @@ def dumps(
     if _quick is not None and not kwds:  # the other arguments are for what C is not asked to write
         proto = dill.settings["protocol"] if protocol is None else int(protocol)
         if type(proto) is int and 0 <= proto <= HIGHEST_PROTOCOL:
-            return _quick.dumps(obj, proto, byref=byref, fmode=fmode, recurse=recurse)
+            return _quick.dumps(obj, proto, {"byref": byref, "fmode": fmode, "recurse": recurse})
     file = io.BytesIO()
     dump(obj, file, protocol, byref, fmode, recurse, **kwds)
     return file.getvalue()
