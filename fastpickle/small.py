@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from io import BytesIO
 from itertools import chain
-from struct import Struct
 from typing import Any, Final
 
-from . import hooks
+from . import hooks, small_hashes
 from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from .few import BY_NAME, begin_frame, go_on, save_few
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
@@ -51,11 +50,12 @@ from .opcodes import (
 )
 from .parts import SHORTEST_RUN
 from .rules import GraftRule
+from .splicing import write_dump
 
 # fmt: off
 from pickle import (  # isort: skip
-    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_TUPLE, FRAME,
-    HIGHEST_PROTOCOL, MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, PROTO, SETITEM, SETITEMS, STOP,
+    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_TUPLE, MARK,
+    MEMOIZE, NEWFALSE, NEWTRUE, NONE, SETITEM, SETITEMS, STOP,
 )
 # fmt: on
 
@@ -105,6 +105,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         is_own = save is hooks.own_save
         if not is_own and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
             return False
+        if save in hooks.hash_rules:
+            return small_hashes.at_once(pickler, obj, t) or 0
         content = 0
         if is_container and not may_graft and _begins_plain(obj, t):
             pass  # most often, and if there is an instance below it will be found
@@ -135,7 +137,6 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             content = _SOMEBODYS
         if (
             content == _SOMEBODYS
-            and save not in hooks.hash_rules
             and not (TELLS_WHOSE and overrides_batches(type(pickler)))
             and is_lazy(type(pickler))  # nobody sees it if the memo is asked for
             and pickler._fastpickle_plan is None  # not inside of a dump
@@ -210,19 +211,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     if last.gave_up_for and is_ours:
         state.pop("_fastpickle_is_refused", None)
     if is_ours and is_all and isinstance(file, BytesIO):
-        if (
-            file_write.__name__ == "write"
-            and Framer.start_framing is _start_framing
-            and Framer.end_framing is _end_framing
-            and Framer.commit_frame is _commit_frame
-            and Framer._FRAME_SIZE_MIN == _FRAME_SIZE_MIN
-        ):
-            begin = _BEGINS[plan.proto][n] if n <= 255 else _pack_begin(_FRAMED[plan.proto], n)
-            try:
-                file_write(begin + data)
-            except Exception:  # it is closed, or there is a memoryview of it: so Python will fail
-                memo.clear()
-                return False
+        if write_dump(file_write, plan.proto, data):
             return True
     elif is_ours:
         begin_frame(pickler, plan, data)
@@ -336,19 +325,6 @@ def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, 
 
 
 _save_dict: Final = stock_methods["save_dict"]
-_start_framing: Final = Framer.start_framing
-_end_framing: Final = Framer.end_framing
-_commit_frame: Final = Framer.commit_frame
-_FRAME_SIZE_MIN: Final[int] = Framer._FRAME_SIZE_MIN
-_pack_begin: Final = Struct("<3sQ").pack
-#: By protocol, what a pickle begins with, without and with the opcode of a frame; and the whole of it by the length of
-#: that, since to pack it takes 60 ns.
-_UNFRAMED: Final = tuple(PROTO + bytes((proto,)) for proto in range(HIGHEST_PROTOCOL + 1))
-_FRAMED: Final = tuple(begin + FRAME for begin in _UNFRAMED)
-_BEGINS: Final = tuple(
-    tuple(_pack_begin(framed, n) if n >= _FRAME_SIZE_MIN else unframed for n in range(256))
-    for unframed, framed in zip(_UNFRAMED, _FRAMED, strict=True)
-)
 
 
 def _encode(

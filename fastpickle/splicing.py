@@ -10,15 +10,17 @@ Not for: what is in the pieces (`differences`, `mending`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import SEEK_END, BytesIO
-from pickle import FRAME
-from struct import unpack_from
+from pickle import FRAME, HIGHEST_PROTOCOL, PROTO
+from struct import Struct, unpack_from
 from typing import Any, Final
 
+from ._stdlib import Framer
 from .cpickler import LARGE, prefixes
 from .hooks import Plan
 
-__all__ = ["FEW_BYTES", "content", "padding", "restore", "write", "write_pieces", "write_whole"]
+__all__ = ["FEW_BYTES", "content", "padding", "restore", "write", "write_dump", "write_pieces", "write_whole"]
 
 
 def padding(framer: Any, plan: Plan, of_both: int = 0) -> tuple[Any, ...] | None:
@@ -72,6 +74,50 @@ def write_whole(framer: Any, pieces: list[Any]) -> bool:
 
 #: Up to so many are copied sooner.
 FEW_BYTES: Final = 1024
+
+
+def write_dump(file_write: Callable[[bytes], Any], proto: int, data: bytes) -> bool:
+    """Write a whole dump to a file in memory, as a framer would that has been given all of it, and STOP.
+
+    Args:
+        file_write: the `write` of an `io.BytesIO`.
+        proto: the protocol.
+        data: what stands behind PROTO and FRAME.
+
+    Returns:
+        Whether it is written; if not, nothing is: it is too much, the file fails, or it is not stock's framer.
+    """
+    n = len(data)
+    if (
+        n >= Framer._FRAME_SIZE_TARGET
+        or file_write.__name__ != "write"
+        or Framer.start_framing is not _start_framing
+        or Framer.end_framing is not _end_framing
+        or Framer.commit_frame is not _commit_frame
+        or Framer._FRAME_SIZE_MIN != _FRAME_SIZE_MIN
+    ):
+        return False
+    begin = _BEGINS[proto][n] if n <= 255 else _pack_begin(_FRAMED[proto], n) if proto >= 4 else _UNFRAMED[proto]
+    try:
+        file_write(begin + data)
+    except Exception:  # it is closed, or there is a memoryview of it
+        return False
+    return True
+
+
+_start_framing: Final = Framer.start_framing
+_end_framing: Final = Framer.end_framing
+_commit_frame: Final = Framer.commit_frame
+_FRAME_SIZE_MIN: Final[int] = Framer._FRAME_SIZE_MIN
+_pack_begin: Final = Struct("<3sQ").pack
+#: By protocol, what a pickle begins with, without and with the opcode of a frame; and the whole of it by the length of
+#: that, since to pack it takes 60 ns.
+_UNFRAMED: Final = tuple(PROTO + bytes((proto,)) for proto in range(HIGHEST_PROTOCOL + 1))
+_FRAMED: Final = tuple(begin + FRAME for begin in _UNFRAMED)
+_BEGINS: Final = tuple(
+    tuple(_pack_begin(framed, n) if n >= _FRAME_SIZE_MIN and proto >= 4 else unframed for n in range(256))
+    for proto, (unframed, framed) in enumerate(zip(_UNFRAMED, _FRAMED, strict=True))
+)
 
 
 def write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: int) -> bool:

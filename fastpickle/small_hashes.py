@@ -1,0 +1,218 @@
+"""Small plain data at once, for picklers that make digests: the function calls with which most of them are used.
+
+    at_once(pickler, obj)   allowed, and empty memo? --+-- all of it is small: PROTO [ obj ] STOP   -> the file
+                                                       +-- something is not:   nothing, as if it had not been tried
+
+A library's digest takes some 20 us, most of it for the hooks that each object goes through.  Here are none, as in
+`hashing`, which takes 6 us to begin.
+
+Not for: which hooks such a pickler has, and whether they are known (`hooks`), nor for what is not small (`hashing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from io import BytesIO
+from pickle import (
+    APPEND,
+    APPENDS,
+    BINBYTES,
+    BINFLOAT,
+    BINUNICODE,
+    EMPTY_DICT,
+    EMPTY_LIST,
+    EMPTY_TUPLE,
+    MARK,
+    MEMOIZE,
+    NEWFALSE,
+    NEWTRUE,
+    NONE,
+    SETITEM,
+    SETITEMS,
+    STOP,
+    TUPLE,
+    TUPLE1,
+    TUPLE2,
+    TUPLE3,
+)
+from types import BuiltinMethodType, NoneType
+from typing import Any, Final
+
+from . import hooks
+from .columns import write_int
+from .opcodes import BINGET, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, pack_binbytes, pack_binfloat, pack_binunicode
+from .shapes import are_sortable
+from .splicing import write_dump
+
+__all__ = ["at_once"]
+
+#: A container of more items is left to `hashing`.
+_MOST_ITEMS: Final = 24
+#: When there are so many pieces, no container is opened any more; so no number of the memo needs more than a byte.
+_MOST_PIECES: Final = 120
+#: By protocol: what encodes an atom, by the id of its type, since the hash of a type may be anybody's; bytes are one
+#: where they are not memoized.
+_Atoms = dict[int, Callable[[Any], bytes]]
+
+
+def at_once(pickler: Any, obj: Any, t: type) -> bool:
+    """Write a whole dump, if it is small plain data.
+
+    Args:
+        pickler: one that has written nothing of this dump, and the `save` of which has a rule (`hooks.hash_rules`).
+        obj: what is dumped.
+        t: its type.
+
+    Returns:
+        Whether it is written; if not, nothing is, and nothing has changed.
+    """
+    if t is not dict and t is not list and t is not tuple:
+        return False
+    try:
+        if not 0 < len(obj) <= _MOST_ITEMS or not hooks.PLAIN_IDS.issuperset(
+            map(id, map(type, obj.values() if t is dict else obj))
+        ):
+            return False
+    except RuntimeError:  # another thread has changed it
+        return False
+    plan = hooks.plan(pickler)
+    rule = plan.hash_rule
+    if (
+        rule is None
+        or not plan.save_list is plan.save_dict is plan.save_tuple is hooks.hash_savers[list][1]
+        or (rule.is_unsorted is not None and rule.is_unsorted(pickler))
+    ):
+        return False
+    state = pickler.__dict__
+    framer = state["framer"]
+    memo = state["memo"]
+    file_write = framer.file_write
+    if (
+        memo
+        or framer.current_frame is not None
+        or "_fastpickle_plan" in state  # inside of a dump
+        or type(file_write) is not BuiltinMethodType
+        or type(file_write.__self__) is not BytesIO
+    ):
+        return False
+    proto = plan.proto
+    pieces: list[bytes] = []
+    try:
+        is_written = _encode(obj, t, memo, pieces, _ATOMS[rule.memoizes_bytes][proto], _PUTS[proto])
+        if is_written:
+            pieces.append(STOP)
+            is_written = write_dump(file_write, proto, b"".join(pieces))
+    except (UnicodeEncodeError, TypeError, LookupError, RuntimeError):  # surrogates; keys that cannot be compared;
+        is_written = False  # another thread has changed it; too deep
+    except BaseException:  # an interrupt
+        memo.clear()
+        raise
+    if not is_written:
+        memo.clear()
+    return is_written
+
+
+def _encode(
+    owner: Any,
+    t: type,
+    memo: dict[int, tuple[int, Any]],
+    pieces: list[bytes],
+    atoms: _Atoms,
+    puts: tuple[bytes, ...],
+) -> bool:
+    """Append the opcodes of a container to `pieces`, and add what is memoized to the memo; tell whether that is all.
+
+    Args:
+        owner: the container, which is not in the memo.
+        t: its type.
+        memo: the pickler's, which was empty before the dump.
+        pieces: as they are before it.
+        atoms: what encodes those of a type.
+        puts: the opcodes that memoize, by the number.
+    """
+    n = len(owner)
+    if n > _MOST_ITEMS or len(pieces) > _MOST_PIECES:
+        return False
+    batch: Any
+    if t is tuple:
+        if n > 3:
+            pieces.append(MARK)
+        batch = owner
+    else:
+        i = len(memo)
+        memo[id(owner)] = i, owner
+        pieces.append((EMPTY_LIST if t is list else EMPTY_DICT) + puts[i])
+        if n > 1:
+            pieces.append(MARK)
+        if t is list:
+            batch = owner[:]  # a snapshot, as stock takes one of each batch
+        elif _STR_ID.issuperset(map(id, map(type, owner))):
+            batch = [x for key in sorted(owner) for x in (key, owner[key])]
+        elif are_sortable(owner):
+            batch = [x for item in sorted(owner.items()) for x in item]
+        else:
+            return False
+    for x in batch:
+        t_of_x = type(x)
+        encode = atoms.get(id(t_of_x))
+        if encode is not None:
+            pieces.append(encode(x))
+            continue
+        key = id(x)
+        if key in memo:
+            pieces.append(BINGET[memo[key][0]])
+        elif t_of_x is dict or t_of_x is list or t_of_x is tuple:
+            if not x and t_of_x is tuple:
+                pieces.append(EMPTY_TUPLE)
+            elif not _encode(x, t_of_x, memo, pieces, atoms, puts):
+                return False
+        else:
+            return False
+    if t is tuple:
+        i = len(memo)
+        if id(owner) in memo:  # it contains itself
+            return False
+        pieces.append(_TUPLES[n] if n <= 3 else TUPLE)
+        pieces.append(puts[i])
+        memo[id(owner)] = i, owner
+    elif n:
+        pieces.append(_ENDS[t is dict, n > 1])
+    return True
+
+
+def _text(x: str) -> bytes:
+    encoded = x.encode()
+    n = len(encoded)
+    return (SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded
+
+
+def _text_of_older(x: str) -> bytes:
+    encoded = x.encode()
+    return pack_binunicode(BINUNICODE, len(encoded)) + encoded
+
+
+def _bytes(x: bytes) -> bytes:
+    n = len(x)
+    return (SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + x
+
+
+def _atoms(proto: int, memoizes_bytes: bool) -> _Atoms:
+    """Return what encodes atoms at a protocol."""
+    encoders: dict[type, Callable[[Any], bytes]] = {
+        str: _text if proto >= 4 else _text_of_older,
+        int: write_int,
+        float: partial(pack_binfloat, BINFLOAT),
+        bool: (NEWFALSE, NEWTRUE).__getitem__,
+        NoneType: {None: NONE}.__getitem__,
+    }
+    if proto >= 3 and not memoizes_bytes:
+        encoders[bytes] = _bytes
+    return {id(t): encode for t, encode in encoders.items()}
+
+
+_ATOMS: Final = [[_atoms(proto, memoizes_bytes) for proto in range(6)] for memoizes_bytes in (False, True)]
+_PUTS: Final = [(MEMOIZE,) * 256 if proto >= 4 else BINPUT for proto in range(6)]
+_TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3)
+_ENDS: Final = {(False, False): APPEND, (False, True): APPENDS, (True, False): SETITEM, (True, True): SETITEMS}
+_STR_ID: Final = frozenset((id(str),))
