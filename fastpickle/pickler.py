@@ -53,6 +53,7 @@ from ._stdlib import (
     stock_methods,
 )
 from .few import undo_few
+from .hashing import is_worth_a_plan
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
 from .instances import is_somebodys
 from .lazymemo import LazyMemo
@@ -191,15 +192,16 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if plan is not PLAIN and (
                 (plan is not FEW and plan is not ASIDE and plan is not COLD)
                 or (
-                    id(t) in _CONTAINER_IDS
+                    t is not str
+                    and t is not int
+                    and id(t) in _CONTAINER_IDS
                     and (
                         (len(obj) >= FEWEST_OF_FEW or (bool(obj) and _are_many(self)))
                         if plan is FEW
+                        else is_worth_a_plan(self, obj, t)
+                        if plan is COLD
                         else (t is tuple or t is dict or t is list)
-                        and (
-                            len(obj) >= (_FOR_PLAN if plan is ASIDE else 1)
-                            or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
-                        )
+                        and (len(obj) >= _FOR_PLAN or (t is tuple and obj and id(type(obj[0])) in _HEAVY))
                     )
                 )
             ):

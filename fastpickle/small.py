@@ -103,10 +103,11 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         # No look at the pickler's `__dict__` before it is known what is to be gained: it makes its attributes slower.
         save = type(pickler).save
         is_own = save is hooks.own_save
-        if not is_own and save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
-            return False
-        if save in hooks.hash_rules:
-            return small_hashes.at_once(pickler, obj, t) or 0
+        if not is_own:
+            if save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
+                return False
+            if save in hooks.hash_rules:
+                return small_hashes.at_once(pickler, obj, t) or 0
         content = 0
         if is_container and not may_graft and _begins_plain(obj, t):
             pass  # most often, and if there is an instance below it will be found

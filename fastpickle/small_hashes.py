@@ -36,7 +36,7 @@ from pickle import (
     TUPLE2,
     TUPLE3,
 )
-from types import BuiltinMethodType, NoneType
+from types import NoneType
 from typing import Any, Final
 
 from . import hooks
@@ -88,13 +88,7 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
     framer = state["framer"]
     memo = state["memo"]
     file_write = framer.file_write
-    if (
-        memo
-        or framer.current_frame is not None
-        or "_fastpickle_plan" in state  # inside of a dump
-        or type(file_write) is not BuiltinMethodType
-        or type(file_write.__self__) is not BytesIO
-    ):
+    if memo or framer.current_frame is not None or type(file_write.__self__) is not BytesIO:
         return False
     proto = plan.proto
     pieces: list[bytes] = []
@@ -147,10 +141,8 @@ def _encode(
             pieces.append(MARK)
         if t is list:
             batch = owner[:]  # a snapshot, as stock takes one of each batch
-        elif _STR_ID.issuperset(map(id, map(type, owner))):
+        elif are_sortable(owner):  # no two keys are equal, so that the values are never compared
             batch = [x for key in sorted(owner) for x in (key, owner[key])]
-        elif are_sortable(owner):
-            batch = [x for item in sorted(owner.items()) for x in item]
         else:
             return False
     for x in batch:
@@ -215,4 +207,3 @@ _ATOMS: Final = [[_atoms(proto, memoizes_bytes) for proto in range(6)] for memoi
 _PUTS: Final = [(MEMOIZE,) * 256 if proto >= 4 else BINPUT for proto in range(6)]
 _TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3)
 _ENDS: Final = {(False, False): APPEND, (False, True): APPENDS, (True, False): SETITEM, (True, True): SETITEMS}
-_STR_ID: Final = frozenset((id(str),))

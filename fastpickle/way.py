@@ -79,11 +79,13 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             plan = PLAIN  # as hooks.plan() would say, before anything else is looked at
         elif (save is hooks.own_save and is_somebodys(t)) or (not is_hash and are_somebodys(obj, t)):
             plan = FEW
+        elif is_hash and not is_worth_a_plan(pickler, obj, t):
+            plan = COLD
         elif (
             save in hooks.choosy_saves  # a library has its own way to save functions ...
             and not may_be_plain(obj, t)
             and not (is_worth := t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t))
-        ) or (is_hash and not is_worth_a_plan(pickler, obj, t)):
+        ):
             plan = COLD if is_hash else ASIDE
         else:
             plan = hooks.plan(pickler)

@@ -27,7 +27,7 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import ValueSuite
 
 import fastpickle
-from fastpickle import hooks, way
+from fastpickle import hooks, pickler, small_hashes, way
 
 if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
@@ -50,13 +50,12 @@ else:
 
 @contextmanager
 def eagerly() -> Iterator[None]:
-    """Use a plan for the least object, too: else it would take longer than it gives."""
-    original = way.is_worth_a_plan
-    way.is_worth_a_plan = lambda *args: True  # type: ignore[attr-defined]
-    try:
+    """Use a plan for the least object, too: else it would take longer than it gives, or be written at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_hashes, "at_once", lambda *args: False)
+        for module in pickler, way:
+            patch.setattr(module, "is_worth_a_plan", lambda *args: True)
         yield
-    finally:
-        way.is_worth_a_plan = original  # type: ignore[attr-defined]
 
 
 @contextmanager

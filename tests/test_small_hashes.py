@@ -1,0 +1,407 @@
+"""Small plain data that is hashed at once: the bytes and the memo are those of the library's pickler on stock."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+import random
+import re
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle.allowed import PYPY
+
+import fastpickle
+from fastpickle import hashed, hooks, small_hashes
+from fastpickle.rules import HashRule
+
+if PYPY:
+    pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
+joblib = pytest.importorskip("joblib", reason="joblib is not installed")
+joblib_backend: Any = pytest.importorskip("fastpickle.backends.joblib", reason="joblib is not installed")
+_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+NAN = float("nan")
+_ADDRESS = re.compile(" at 0x[0-9a-f]+")
+
+
+def _shared() -> Any:
+    part = ["x", {"k": (1,)}]
+    pair = (part, "x")
+    return {"b": part, "a": [pair, pair, part], "c": ((), [], {}, b"", ""), "d": [(1, 2, 3), (1, 2, 3, 4)]}
+
+
+def _cycle() -> Any:
+    cycle: list[Any] = [1]
+    cycle += [cycle, {"self": cycle}]
+    return cycle
+
+
+def _cycle_of_tuple() -> Any:
+    items: list[Any] = []
+    cycle = (items,)
+    items.append(cycle)
+    return cycle
+
+
+def _deep(n: int) -> Any:
+    nested: Any = None
+    for _ in range(n):
+        nested = [nested]
+    return nested
+
+
+#: What is hashed, and whether that is at once; None where it is not asked.
+SHAPES: dict[str, tuple[Callable[[], Any], bool | None]] = {
+    "arguments": (lambda: {"task": "resize", "width": 640, "tags": ["a", "b"], "ratio": 0.5, "on": True}, True),
+    "one item": (lambda: [{"a": (1,)}], True),
+    "numbers": (
+        lambda: [0, 255, 256, 0xFFFF, 0x10000, -1, -0x80000001, 2**31, 10**30, 1.5, NAN, True, False, None],
+        True,
+    ),
+    "texts": (lambda: ["", "é", "x" * 255, "x" * 256, "é" * 128, "\0", {"y" * 300: "z"}], True),
+    "bytes": (lambda: [bytearray, b"", b"x" * 255, b"x" * 256][1:], True),
+    "shared": (_shared, True),
+    "cycle": (_cycle, True),
+    "keys in another order": (lambda: {"b": 1, "a": 2, "B": 3, "é": 4, "": 5}, True),
+    "keys that are numbers": (lambda: {3: "c", 1.5: "b", True: "a", -1: "d"}, True),
+    "keys that are tuples": (lambda: {(2, "b"): 1, (1, "z"): 2, (1,): 3, (): 4}, True),
+    "keys that are bytes": (lambda: {b"b": 1, b"a": 2}, True),
+    "keys that are no numbers": (lambda: {NAN: {1: 2}, float("nan"): {"x": 3}, 1.0: {}}, True),
+    "24 items": (lambda: [*range(24)], True),
+    "24 keys": (lambda: {f"k{i}": [i] for i in range(24)}, True),
+    "25 items": (lambda: [*range(25)], False),
+    "25 items inside": (lambda: {"a": [*range(25)]}, False),
+    "a frame": (lambda: ["x" * 70_000], False),
+    "half a frame": (lambda: ["x" * 30_000, "y" * 30_000], True),
+    "many": (lambda: [[i, [str(i)]] for i in range(12)], True),
+    "too many": (lambda: [[i, [str(i)]] for i in range(24)], False),
+    "deep": (lambda: _deep(20), True),
+    "too deep": (lambda: _deep(150), False),
+    "nothing": (list, None),
+    "an atom": (lambda: "x", None),
+    "keys of two types": (lambda: {"a": 1, 2: 3}, False),
+    "keys of two types inside": (lambda: ["x", {"a": [1], 2: 3}, ["y"]], False),
+    "None as one of the keys": (lambda: {None: 1, "a": 2}, False),
+    "None as the key": (lambda: {None: 1}, True),
+    "cycle of a tuple": (_cycle_of_tuple, False),
+    "surrogates": (lambda: [[1], "\ud800"], False),
+    "surrogates in a key": (lambda: {"a": [1], "\ud800": 2}, False),
+    "a set": (lambda: {"a": {3, 1, 2}}, False),
+    "bytearray": (lambda: ["a", bytearray(b"x")], False),
+    "an instance far inside": (lambda: {"a": [1, {"b": ["x", OrderedDict(z=1, y=2)]}]}, False),
+    "a str of one's own": (lambda: ["a", type("Str", (str,), {"__module__": "nowhere"})], False),
+    "a method": (lambda: {"a": [1], "f": "x".join}, False),
+}
+
+
+def made(cls: Any, protocol: int) -> Any:
+    """Make a hasher as joblib does, but for the protocol, and the BytesIO it writes to."""
+    hasher = cls()
+    hasher.stream = io.BytesIO()
+    _Stock.__init__(hasher, hasher.stream, protocol)
+    return hasher
+
+
+def outcome(hasher: Any, obj: Any) -> Any:
+    """Dump, and return the bytes, what is memoized, and the error."""
+    error = None
+    try:
+        hasher.dump(obj)
+    except Exception as exc:
+        error = type(exc), _ADDRESS.sub("", str(exc)), getattr(exc, "__notes__", None)
+    memo = [(i, type(x), _ADDRESS.sub("", repr(x))) for i, x in hasher.memo.values()]
+    assert [*map(id, (x for _, x in hasher.memo.values()))] == [*hasher.memo]
+    return hasher.stream.getvalue(), memo, error
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Record whether each dump of a hasher that came so far was written at once."""
+    seen: list[bool] = []
+    at_once = small_hashes.at_once
+
+    def record(*args: Any) -> bool:
+        seen.append(at_once(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(small_hashes, "at_once", record)
+    yield seen
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("name", SHAPES)
+def test_same_bytes(name: str, protocol: int, tried: list[bool]) -> None:
+    """Installed, and on our base: the bytes, the memo, what is raised; then a second dump by the same hasher."""
+    make, is_at_once = SHAPES[name]
+    obj = make()
+    stock = made(joblib.hashing.NumpyHasher, protocol)
+    expected = [outcome(stock, obj), outcome(stock, [obj, "more"])]
+    if protocol == 2 and name in ("bytes", "shared", "keys that are bytes"):
+        is_at_once = False  # there is no opcode for bytes
+    with fastpickle.patched():
+        ours = made(joblib.hashing.NumpyHasher, protocol)
+        assert [outcome(ours, obj), outcome(ours, [obj, "more"])] == expected
+    ours = made(joblib_backend.NumpyHasher, protocol)
+    assert [outcome(ours, obj), outcome(ours, [obj, "more"])] == expected
+    assert is_at_once is None or tried == [is_at_once, False] * 2
+
+
+def _value(rng: random.Random, depth: int) -> Any:
+    kind = rng.randrange(14 if depth else 9)
+    if kind < 9:
+        return (
+            None, True, rng.randrange(-300, 300), rng.randrange(-(2**40), 2**40), rng.random(),
+            f"text {rng.randrange(9)}", "x" * rng.randrange(300), "é" * rng.randrange(9), b"y" * rng.randrange(300),
+        )[kind]  # fmt: skip
+    n = rng.choice((0, 1, 2, 3, 4, 5, 12, 24, 25))
+    items = [_value(rng, depth - 1) for _ in range(n)]
+    if items and rng.random() < 0.3:
+        items[-1] = items[0]
+    if kind < 11:
+        return items
+    if kind < 12:
+        return tuple(items)
+    keys: list[Any] = [f"k{rng.randrange(99)}" for _ in items]
+    if rng.random() < 0.2:
+        keys = [rng.choice((i, float(i), (i, "x"), f"{i}")) for i, _ in enumerate(items)]
+    return dict(zip(keys, items, strict=True))
+
+
+def test_random_data(tried: list[bool]) -> None:
+    for seed in range(1500):
+        rng = random.Random(seed)
+        obj = [_value(rng, 3) for _ in range(rng.randrange(1, 4))]
+        protocol = rng.randrange(2, pickle.HIGHEST_PROTOCOL + 1)
+        expected = outcome(made(joblib.hashing.Hasher, protocol), obj)
+        with fastpickle.patched():
+            assert outcome(made(joblib.hashing.Hasher, protocol), obj) == expected, seed
+    assert sum(tried) > 300
+    assert tried.count(False) > 300
+
+
+class _Kept(io.BytesIO):
+    """A file in memory that sees each write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[bytes] = []
+
+    def write(self, data: Any) -> int:
+        self.pieces.append(bytes(data))
+        return super().write(data)
+
+
+def _memoize(hasher: Any, obj: Any) -> None:
+    _Stock.memoize(hasher, obj)
+
+
+#: What forbids it: each is done to a hasher that is installed, and must have its effect.
+FORBIDDEN: dict[str, Callable[[Any, pytest.MonkeyPatch], None]] = {
+    "persistent_id": lambda hasher, patch: setattr(hasher, "persistent_id", lambda obj: hasher.write(b"?") and None),
+    "memoize": lambda hasher, patch: setattr(hasher, "memoize", lambda obj: _Stock.memoize(hasher, obj)),
+    "reducer_override": lambda hasher, patch: setattr(hasher, "reducer_override", lambda obj: NotImplemented),
+    "memo": lambda hasher, patch: hasher.memo.update({id("x"): (0, "x")}),
+    "fast": lambda hasher, patch: setattr(hasher, "fast", True),
+    "class's memoize": lambda hasher, patch: patch.setattr(type(hasher), "memoize", _memoize),
+    "class's _batch_setitems": lambda hasher, patch: patch.setattr(
+        type(hasher), "_batch_setitems", lambda self, items, *args: self.write(b"here")
+    ),
+    "table": lambda hasher, patch: patch.setitem(
+        type(hasher).dispatch, dict, lambda self, obj: self.write(b"dict")
+    ),
+    "save_str": lambda hasher, patch: patch.setitem(type(hasher).dispatch, str, lambda self, obj: self.write(b"str")),
+    "write": lambda hasher, patch: setattr(hasher, "write", lambda data: None),
+    "commit_frame": lambda hasher, patch: patch.setattr(
+        type(hasher.framer), "end_framing", lambda self: self.file_write(b"end")
+    ),
+    "frame": lambda hasher, patch: hasher.framer.start_framing(),
+    "framer": lambda hasher, patch: setattr(hasher.framer, "file_write", lambda data: None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+@pytest.mark.parametrize("protocol", [3, 4])
+def test_hooks(name: str, protocol: int, tried: list[bool]) -> None:
+    obj = {"b": ["x", 1], "a": (2, "x")}
+    found = []
+    for is_installed in (False, True):
+        with pytest.MonkeyPatch.context() as patch, fastpickle.patched() if is_installed else _Nothing():
+            hasher = made(joblib.hashing.Hasher, protocol)
+            FORBIDDEN[name](hasher, patch)
+            found.append(outcome(hasher, obj))
+    assert found[0] == found[1]
+    assert tried == [False]
+
+
+def test_files(tried: list[bool]) -> None:
+    """A file that sees what is written at a time gets it so, a closed one raises what it raises."""
+    obj = {"b": ["x", 1], "a": (2, "x")}
+    found: list[Any] = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else _Nothing():
+            hasher = made(joblib.hashing.Hasher, 3)
+            hasher.stream = _Kept()
+            _Stock.__init__(hasher, hasher.stream, 3)
+            hasher.dump(obj)
+            closed = made(joblib.hashing.Hasher, 3)
+            closed.stream.close()
+            with pytest.raises(ValueError, match="closed"):
+                closed.dump(obj)
+            found.append((hasher.stream.pieces, [*closed.memo.values()]))
+    assert found[0] == found[1]
+    assert tried == [False, False]
+
+
+def test_real_file(tmp_path: Path, tried: list[bool]) -> None:
+    """What is written in one piece to a file on a full disk would not be what stock has written by then."""
+    with (tmp_path / "file").open("wb") as file, fastpickle.patched():
+        hasher = made(joblib.hashing.Hasher, 3)
+        _Stock.__init__(hasher, file, 3)
+        hasher.dump({"a": [1]})
+    assert tried == [False]
+    assert joblib.hash({"a": [1]}) == hashlib.md5((tmp_path / "file").read_bytes()).hexdigest()
+
+
+def test_keys_of_ones_own(tried: list[bool]) -> None:
+    """To compare them runs somebody's code, which is to run just as often."""
+    calls: list[str] = []
+
+    class Key(str):
+        __slots__ = ()
+
+        def __lt__(self, other: object) -> bool:
+            calls.append(self)
+            return str.__lt__(self, other)  # type: ignore[operator]
+
+        def __reduce__(self) -> Any:
+            return str, (str(self),)
+
+    obj = {Key("b"): 1, Key("a"): 2, Key("c"): [3]}
+    expected = joblib.hash(obj), calls[:]
+    calls.clear()
+    with fastpickle.patched():
+        assert (joblib.hash(obj), calls) == expected
+    assert not any(tried)
+
+
+class Own(_Stock):  # type: ignore[misc]
+    """Hashes as datasets' Pickler does: bytes are memoized, and there may be a flag that leaves dicts as they are."""
+
+    is_unsorted = False
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        _Stock.save(self, obj, save_persistent_id)
+
+    def memoize(self, obj: Any) -> None:
+        if type(obj) is not str:
+            _Stock.memoize(self, obj)
+
+    def _batch_setitems(self, items: Any, *args: Any) -> None:
+        _Stock._batch_setitems(self, items if self.is_unsorted else iter(sorted(items)), *args)
+
+
+@pytest.mark.parametrize("is_unsorted", [False, True])
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_another_rule(is_unsorted: bool, protocol: int, monkeypatch: pytest.MonkeyPatch, tried: list[bool]) -> None:
+    rule = HashRule(
+        Own.memoize,
+        Own._batch_setitems,
+        memoizes_bytes=True,
+        memoizes=lambda t: True,
+        save_known=hashed.save_known,
+        is_unsorted=lambda pickler: bool(pickler.is_unsorted),
+    )
+    monkeypatch.setitem(hooks.known_saves, Own.save, hashed.save_other)
+    monkeypatch.setitem(hooks.choosy_saves, Own.save, lambda t: False)
+    monkeypatch.setitem(hooks.hash_rules, Own.save, rule)
+    text = b"bytes"
+    for obj in {"b": [1], "a": (2,)}, ["x", text, text]:
+        found = []
+        for is_installed in (False, True):
+            with fastpickle.patched() if is_installed else _Nothing():
+                hasher = Own(io.BytesIO(), protocol)
+                hasher.stream = hasher.framer.file_write.__self__
+                hasher.is_unsorted = is_unsorted
+                found.append(outcome(hasher, obj))
+        assert found[0] == found[1]
+    assert tried == [not is_unsorted, False]
+
+
+def test_inside_of_a_dump(tried: list[bool]) -> None:
+    """A hasher that is asked to dump by what it dumps has begun already."""
+
+    class Inner:
+        def __init__(self, hasher: Any) -> None:
+            self.hasher = hasher
+
+        def __reduce__(self) -> Any:
+            self.hasher.dump({"inner": ["x"]})
+            return int, (1,)
+
+    found = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else _Nothing():
+            hasher = made(joblib.hashing.Hasher, 3)
+            hasher.dump([Inner(hasher)])
+            found.append(hasher.stream.getvalue())
+    assert found[0] == found[1]
+    assert tried == [False, False]
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written or memoized, so that another dump begins anew."""
+
+    def interrupt(*args: Any) -> bool:
+        raise KeyboardInterrupt
+
+    with fastpickle.patched():
+        hasher = made(joblib.hashing.Hasher, 3)
+        with monkeypatch.context() as patch:
+            patch.setattr(small_hashes, "write_dump", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                hasher.dump({"a": [1]})
+        assert hasher.stream.getvalue() == b""
+        assert not hasher.memo
+        hasher.dump({"a": [1]})
+    assert hashlib.md5(hasher.stream.getvalue()).hexdigest() == joblib.hash({"a": [1]})
+
+
+class _Nothing:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+
+def test_recursion_limit() -> None:
+    """Where the stack is full it is as on stock: written, or RecursionError."""
+    obj = {"a": [[[[[[1]]]]]]}
+
+    def at(depth: int) -> Any:
+        return at(depth - 1) if depth else outcome(made(joblib.hashing.Hasher, 3), obj)[::2]
+
+    limit = sys.getrecursionlimit()
+    for left in range(8, 120, 4):
+        found = []
+        for is_installed in (False, True):
+            with fastpickle.patched() if is_installed else _Nothing():
+                try:
+                    found.append(at(limit - left - _depth()))
+                except RecursionError:
+                    found.append(None)
+        stock, ours = found
+        if stock is not None and stock[1] is None:
+            assert ours == stock
+
+
+def _depth() -> int:
+    frame: Any = sys._getframe()
+    n = 0
+    while frame is not None:
+        frame = frame.f_back
+        n += 1
+    return n
