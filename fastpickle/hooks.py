@@ -397,7 +397,7 @@ def plan_of(proto: int, save: Any, entries: tuple[Any, ...]) -> Plan:
         new.save_tuple = new.get(tuple) or new.other
         new.short_lists = list in new.containers
         new.short_dicts = dict in new.containers
-        new.is_plain_dict = None if is_hash else plain_dicts.get(entries[_TYPES.index(dict)])
+        new.is_plain_dict = plain_dicts.get(entries[_TYPES.index(dict)])
         new.short_tuples = tuple in new.containers
         new.is_for_brief = proto >= 4 and (new.short_dicts or new.is_plain_dict is not None) and new.short_tuples
         if proto >= 4 and known_saves[save] is known_saves[own_save]:

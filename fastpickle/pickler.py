@@ -290,7 +290,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             self._batch_appends(obj)
                         return
                     if entry is not None:
-                        if id(entry) in entry_writers:
+                        if plan is not COLD and id(entry) in entry_writers:  # those know nothing of digests
                             x = entry_writers[id(entry)](self, obj)
                             if x is not None:
                                 x()

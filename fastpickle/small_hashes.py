@@ -80,7 +80,8 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
     rule = plan.hash_rule
     if (
         rule is None
-        or not plan.save_list is plan.save_dict is plan.save_tuple is hooks.hash_savers[list][1]
+        or not plan.save_list is plan.save_tuple is hooks.hash_savers[list][1]
+        or (plan.save_dict is not plan.save_list and plan.is_plain_dict is None)
         or (rule.is_unsorted is not None and rule.is_unsorted(pickler))
     ):
         return False
@@ -93,7 +94,9 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
     proto = plan.proto
     pieces: list[bytes] = []
     try:
-        is_written = _encode(obj, t, memo, pieces, _ATOMS[rule.memoizes_bytes][proto], _PUTS[proto])
+        is_plain_dict = None if plan.is_plain_dict is None else partial(plan.is_plain_dict, pickler)
+        atoms = _ATOMS[rule.memoizes_bytes][proto]
+        is_written = _encode(obj, t, memo, pieces, atoms, _PUTS[proto], is_plain_dict)
         if is_written:
             pieces.append(STOP)
             is_written = write_dump(file_write, proto, b"".join(pieces))
@@ -114,6 +117,7 @@ def _encode(
     pieces: list[bytes],
     atoms: _Atoms,
     puts: tuple[bytes, ...],
+    is_plain_dict: Callable[[dict[Any, Any]], bool] | None,
 ) -> bool:
     """Append the opcodes of a container to `pieces`, and add what is memoized to the memo; tell whether that is all.
 
@@ -124,6 +128,7 @@ def _encode(
         pieces: as they are before it.
         atoms: what encodes those of a type.
         puts: the opcodes that memoize, by the number.
+        is_plain_dict: tells whether a library's entry would save a dict as stock does; or None.
     """
     n = len(owner)
     if n > _MOST_ITEMS or len(pieces) > _MOST_PIECES:
@@ -141,7 +146,9 @@ def _encode(
             pieces.append(MARK)
         if t is list:
             batch = owner[:]  # a snapshot, as stock takes one of each batch
-        elif are_sortable(owner):  # no two keys are equal, so that the values are never compared
+        elif (is_plain_dict is None or is_plain_dict(owner)) and are_sortable(
+            owner
+        ):  # no two keys are equal, so that the values are never compared
             batch = [x for key in sorted(owner) for x in (key, owner[key])]
         else:
             return False
@@ -157,7 +164,7 @@ def _encode(
         elif t_of_x is dict or t_of_x is list or t_of_x is tuple:
             if not x and t_of_x is tuple:
                 pieces.append(EMPTY_TUPLE)
-            elif not _encode(x, t_of_x, memo, pieces, atoms, puts):
+            elif not _encode(x, t_of_x, memo, pieces, atoms, puts, is_plain_dict):
                 return False
         else:
             return False

@@ -8,6 +8,7 @@ import pickle
 import random
 import re
 import sys
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,10 @@ if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
 joblib = pytest.importorskip("joblib", reason="joblib is not installed")
 joblib_backend: Any = pytest.importorskip("fastpickle.backends.joblib", reason="joblib is not installed")
+try:
+    import datasets
+except ImportError:
+    datasets = None
 _Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 NAN = float("nan")
 _ADDRESS = re.compile(" at 0x[0-9a-f]+")
@@ -149,6 +154,47 @@ def test_same_bytes(name: str, protocol: int, tried: list[bool]) -> None:
     ours = made(joblib_backend.NumpyHasher, protocol)
     assert [outcome(ours, obj), outcome(ours, [obj, "more"])] == expected
     assert is_at_once is None or tried == [is_at_once, False] * 2
+
+
+@pytest.mark.skipif(datasets is None, reason="datasets is not installed")
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("name", SHAPES)
+def test_same_bytes_of_datasets(name: str, protocol: int, tried: list[bool]) -> None:
+    """It memoizes bytes, and dill's function saves its dicts."""
+    make, is_at_once = SHAPES[name]
+    obj = make()
+    cls = datasets.utils._dill.Pickler
+    expected = [outcome(pickler, obj) for pickler in (_with_stream(cls, protocol),) * 2]
+    with fastpickle.patched():
+        assert [outcome(pickler, obj) for pickler in (_with_stream(cls, protocol),) * 2] == expected
+    if name in ("bytes", "shared", "keys that are bytes"):
+        is_at_once = False
+    assert is_at_once is None or tried == [is_at_once, False]
+
+
+@pytest.mark.skipif(datasets is None, reason="datasets is not installed")
+def test_dicts_of_datasets(tried: list[bool]) -> None:
+    """One that may be a module's, or may equal that of `__main__`, is left to dill."""
+    cls = datasets.utils._dill.Pickler
+    main = {f"k{i}": i for i in range(7)}
+    for obj in (vars(pickle), {"__name__": "pickle"}, [main], {**main, "k0": 1}):
+        found = []
+        for is_installed in (False, True):
+            with fastpickle.patched() if is_installed else _Nothing():
+                pickler = _with_stream(cls, 4)
+                pickler._main = types.ModuleType("made")
+                pickler._main.__dict__.clear()
+                pickler._main.__dict__.update(main)
+                found.append(outcome(pickler, obj))
+        assert found[0] == found[1]
+    assert not any(tried)
+
+
+def _with_stream(cls: Any, protocol: int) -> Any:
+    stream = io.BytesIO()
+    pickler = cls(stream, protocol, recurse=True)
+    pickler.stream = stream
+    return pickler
 
 
 def _value(rng: random.Random, depth: int) -> Any:
