@@ -227,12 +227,12 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
 
 def _begins_plain(obj: Any, t: type) -> bool:
     """Tell whether a list, dict or tuple has only plain data in it at the top, and if it is long, in its first row."""
-    values = [*obj.values()] if t is dict else obj
+    values = obj.values() if t is dict else obj
     if not PLAIN_IDS.issuperset(map(id, map(type, values))):
         return False
     if len(values) < SHORTEST_RUN:
         return True
-    first = values[0]
+    first = next(iter(values))
     t = type(first)
     return id(t) not in CONTAINER_IDS or PLAIN_IDS.issuperset(
         map(id, map(type, first.values() if t is dict else first))
