@@ -198,7 +198,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     and (
                         (len(obj) >= FEWEST_OF_FEW or (bool(obj) and _are_many(self)))
                         if plan is FEW
-                        else is_worth_a_plan(self, obj, t)
+                        else len(obj) > 1 and is_worth_a_plan(self, obj, t)
                         if plan is COLD
                         else (t is tuple or t is dict or t is list)
                         and (len(obj) >= _FOR_PLAN or (t is tuple and obj and id(type(obj[0])) in _HEAVY))
