@@ -27,10 +27,20 @@ from pickle import BINGET, LONG_BINGET
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
+from . import arrays
 from ._stdlib import CPickler
 from .hooks import Plan, are_fetched
 from .instances import LOOKED_INTO
-from .known import METACLASS_IDS, Refused, find_hiding, finds_builtins, is_by_name, reduce_of, usual_import
+from .known import (
+    METACLASS_IDS,
+    Refused,
+    find_hiding,
+    finds_builtins,
+    is_by_name,
+    is_class_of_dtypes,
+    reduce_of,
+    usual_import,
+)
 from .last import last
 
 __all__ = [
@@ -165,10 +175,15 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                     raise BeginAgain(take_asking if self.has_other else take_table)
                 self.asked = -sys.maxsize  # it is only going to be more
             hiding = known[key]
-            if (not hiding or (type(state := obj.__dict__) is dict and hiding.isdisjoint(state))) and (
-                t not in LOOKED_INTO or LOOKED_INTO[t](obj)
-            ):
-                return NotImplemented
+            if not hiding or (type(state := obj.__dict__) is dict and hiding.isdisjoint(state)):
+                look = LOOKED_INTO.get(t)
+                if look is None:
+                    return NotImplemented
+                if look(obj):
+                    if look is not arrays.is_little or self.plan.proto < 5:
+                        return NotImplemented
+                    if (rv := arrays.reduced(obj)) is not None:
+                        return rv
         elif t is Splice:
             return _begin_prefix(obj)
         elif obj is _prefix and self.fast:
@@ -185,7 +200,10 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 return NotImplemented
             if plan.proto >= 2 and key in METACLASS_IDS:
                 last.gave_up_for = id(obj)  # so it would for an instance
-        elif id(type(t)) in METACLASS_IDS:
+        elif id(type(t)) in METACLASS_IDS or arrays.is_dtype(t):
+            if is_class_of_dtypes(self.pickler, obj, t):
+                self.has_other = True
+                return "dtype"
             call = self.plan.graft_rule.call_of(self.pickler, t)
             if call is not None and (reduced := call(obj)) is not None:
                 self.asked += 1
@@ -229,7 +247,8 @@ class _AskingGrafter(Grafter):
         if type(t) is type and t is not type and (call := self.plan.graft_rule.call_of(self.pickler, t)) is not None:
             self.reducers[id(t)] = call
         elif id(t) in self.known:
-            self.reducers[id(t)] = reduce_of(t, self.known[id(t)], self.plan.proto)
+            is_array = self.plan.proto >= 5 and LOOKED_INTO.get(t) is arrays.is_little
+            self.reducers[id(t)] = arrays.reduced if is_array else reduce_of(t, self.known[id(t)], self.plan.proto)
         return answer
 
 

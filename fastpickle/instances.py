@@ -27,6 +27,7 @@ from decimal import Decimal
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any
 
+from . import arrays
 from .hooks import ATOM_IDS, PLAIN_IDS
 
 __all__ = [
@@ -110,7 +111,7 @@ STDLIBS: dict[type, tuple[Any, ...]] = {
     )
 }  # fmt: skip
 #: Those of them in which there is nothing else.
-_LEAVES = frozenset(
+_LEAVES = set(
     map(id, STDLIBS.keys() - {collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter})
 )
 _pickle_complex: Any = copyreg.dispatch_table.get(complex)  # the only entry that one of them has there
@@ -132,17 +133,21 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     Costs 3 to 10 us, and runs no code of others.  The answer holds until somebody's code runs.
 
     Args:
-        t: the type of an object, the type of which is one of `METACLASSES`.
+        t: the type of an object, the type of which is one of `METACLASSES`; or one of numpy's dtypes.
         entry: its entry in `copyreg.dispatch_table`, None if it has none.
 
     Returns:
         None if not; otherwise the names that must not be in an instance's `__dict__`, perhaps none.
     """
-    if t in STDLIBS:
+    if t in STDLIBS or _is_learnt(t):
         if entry is not (_pickle_complex if t is complex else None) or _functions(t) != STDLIBS[t]:
             return None
         return _hiding(t)
-    if entry is not None or not is_plain_class(t):
+    if entry is not None:
+        return None
+    if arrays.is_dtype(t):
+        return NOBODYS
+    if not is_plain_class(t):
         return None
     if type(t) is enum.EnumMeta:
         if id(_found(t, "__reduce_ex__")) not in _ENUM_REDUCES or _found(t, "_value_") is not _found(
@@ -152,6 +157,21 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     elif not is_default(t):
         return None
     return _hiding(t)
+
+
+def _is_learnt(t: type) -> bool:
+    """Tell whether a builtin type turns out to be one of numpy's, which is kept in `STDLIBS`; it has been imported."""
+    if t.__flags__ & HEAP_TYPE:
+        return False
+    found = arrays.learn(t)
+    if not found:
+        return False
+    for x in found:
+        STDLIBS[x] = _functions(x)
+    array, *scalars = found
+    LOOKED_INTO[array] = arrays.is_little
+    _LEAVES.update(map(id, scalars))
+    return t in STDLIBS
 
 
 def _hiding(t: type) -> frozenset[str]:
@@ -231,7 +251,7 @@ def is_for_stock(t: type) -> bool:
     if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
         return False
     if not t.__flags__ & HEAP_TYPE:
-        return t not in STDLIBS and id(t) not in _FOR_C
+        return id(t) not in _FOR_C and t not in STDLIBS and not _is_learnt(t)
     return is_somebodys(t)
 
 

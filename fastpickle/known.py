@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from . import hooks
 from ._stdlib import NO_VALUE, entry_of, stock_methods
+from .arrays import is_dtype, is_dtype_itself, is_little, is_numpys_reduce
 from .hooks import Plan
 from .instances import LOOKED_INTO, METACLASSES, is_bare, is_somebodys, names
 from .last import last
@@ -37,6 +38,7 @@ __all__ = [
     "finds_names",
     "has_reduce_entry",
     "is_by_name",
+    "is_class_of_dtypes",
     "is_found",
     "is_refused",
     "reduce_of",
@@ -114,7 +116,9 @@ def is_refused(pickler: Any, plan: Plan, t: type) -> bool:
     if t is FunctionType or t is BuiltinFunctionType or id(t) in METACLASS_IDS:
         return False
     try:
-        return id(type(t)) not in METACLASS_IDS or find_hiding(pickler, plan, t) is None
+        if plan.graft_rule is not None and plan.graft_rule.call_of(pickler, t) is not None:
+            return False
+        return not (id(type(t)) in METACLASS_IDS or is_dtype(t)) or find_hiding(pickler, plan, t) is None
     except Exception:  # as if C had asked (`is_written`)
         return True
 
@@ -134,7 +138,15 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
     entry = entry_of(copyreg.dispatch_table, t)
     if _reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
         return None
-    return names(t, None if entry is NO_VALUE else entry)
+    found = names(t, None if entry is NO_VALUE else entry)
+    if (
+        found is not None
+        and plan.proto >= 5
+        and LOOKED_INTO.get(t) is is_little
+        and pickler._buffer_callback is not None
+    ):
+        return None  # it is asked about each array
+    return found
 
 
 def _reduce_entry(pickler: Any, t: type) -> Any:
@@ -192,6 +204,16 @@ def is_found(pickler: Any, obj: Any) -> bool:
         and module.__dict__.get(obj.__qualname__) is obj
         and finds_names(pickler)
     )
+
+
+def is_class_of_dtypes(pickler: Any, obj: Any, t: type) -> bool:
+    """Tell whether an object is the class of all of numpy's dtypes, and C may save it by its name, as stock does."""
+    if not is_dtype_itself(obj):
+        return False
+    if pickler.dispatch.get(t) is not None:
+        return is_by_name(pickler, obj, t)
+    entry = copyreg.dispatch_table.get(t)
+    return is_numpys_reduce(entry) and _reduce_entry(pickler, t) is entry and is_found(pickler, obj)
 
 
 def finds_names(pickler: Any) -> bool:

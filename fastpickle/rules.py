@@ -31,6 +31,7 @@ class GraftRule:
         calls: for types with a dispatch entry that saves an object as a call: the entry, and what gives the function
             and its arguments, or None where the entry does something else.
         may_call: tells whether the entries do that now.
+        call_of_others: tells of a pickler and of a type that is not in `calls` what could stand there; or None.
 
     Attributes:
         texts_of_names: by protocol, what is found in a pickle that has one of them in it.
@@ -38,7 +39,7 @@ class GraftRule:
     """
 
     __slots__ = (
-        "calls", "compared", "lengths", "may_call", "names", "refuses", "texts_of_names", "unwanted",
+        "call_of_others", "calls", "compared", "lengths", "may_call", "names", "refuses", "texts_of_names", "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +51,7 @@ class GraftRule:
         builtins: Mapping[Any, int] = MappingProxyType({}),
         calls: Mapping[type, tuple[Any, Callable[[Any], Any]]] = MappingProxyType({}),
         may_call: Callable[[], bool] | None = None,
+        call_of_others: Callable[[Any, type], tuple[Any, Callable[[Any], Any]] | None] | None = None,
     ) -> None:
         self.refuses = refuses
         self.names = names
@@ -57,6 +59,7 @@ class GraftRule:
         self.compared = compared
         self.calls = calls
         self.may_call = may_call
+        self.call_of_others = call_of_others
         self.unwanted = [frozenset(id(x) for x, lowest in builtins.items() if proto < lowest) for proto in range(6)]
         self.texts_of_names = [texts_of(names, proto) for proto in range(6)]
 
@@ -65,11 +68,16 @@ class GraftRule:
 
         Args:
             pickler: whose entries count.
-            t: a type whose own type is `type`.
+            t: a type.
         """
-        if t not in self.calls or self.may_call is None or not self.may_call():
+        if self.may_call is None or type(t) is not type:
             return None
-        entry, call = self.calls[t]
+        found = self.calls.get(t)
+        if found is None and self.call_of_others is not None:
+            found = self.call_of_others(pickler, t)
+        if found is None or not self.may_call():
+            return None
+        entry, call = found
         return call if pickler.dispatch.get(t) is entry else None
 
     def is_free(self, lengths: tuple[int, ...], obj: Any, data: bytes, proto: int) -> bool:

@@ -29,8 +29,9 @@ from typing import Any
 
 from .. import hashing, hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
+from ..arrays import is_little
 from ..doubts import doubt, holds, outside
-from ..instances import are_for_stock
+from ..instances import HEAP_TYPE, are_for_stock
 from ..last import last
 from ..offers import may_be_plain
 from ..pickler import Pickler as _Base
@@ -201,9 +202,28 @@ def _call_of_class(t: type) -> Any:
     return None if name is None else (_dill._load_type, (name,))
 
 
+def _call_for_arrays(pickler: Any, t: type) -> Any:
+    """Return the function by which dill saves numpy's arrays, which it makes when it meets one, and its call."""
+    if t.__flags__ & HEAP_TYPE or t.__module__ != "numpy" or t.__name__ != "ndarray":
+        return None
+    entry = pickler.dispatch.get(t)
+    if not are_dills(entry) or entry.__code__ not in _CODES_OF_SAVE or entry.__name__ != "save_numpy_array":
+        return None
+    return entry, _call_of_array
+
+
+def _call_of_array(array: Any) -> Any:
+    """Return the call by which dill saves an array, None if it is not for C."""
+    if not is_little(array):
+        return None
+    f, args, state = array.__reduce__()
+    return _dill._create_array, (f, args, state, None)  # the last one is its __dict__
+
+
 _save_dict: Any = hooks.savers[dict][1]
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
 _dill_save = _DillPickler.save
+_CODES_OF_SAVE = _dill_save.__code__.co_consts
 
 
 class Pickler(_DillPickler, _Base):  # type: ignore[misc]  # dill has no types
@@ -321,6 +341,7 @@ if _is_known:
         {set: 4, frozenset: 4, bytes: 3, codecs.encode: 3, bytearray: 5},
         _calls(),
         has_its_helpers,
+        _call_for_arrays,
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = _is_located

@@ -1,0 +1,94 @@
+"""numpy's arrays, scalars and dtypes: which of them numpy's own C code reduces, once somebody has imported numpy.
+
+    learn(type)   --> the types of which that is so, if this is one of them      (`instances`)
+    is_dtype(type) -> whether its instances are dtypes that are reduced so
+    reduced(array) -> what C is given for one from protocol 5 on: bytes in the place of a buffer
+    is_little(array): if it is not, to copy it takes longer than all hooks, and is not done in vain
+
+These types cannot be changed, so that nobody's code is asked.  What is in an array of objects is asked as everything.
+
+Not for: subclasses of arrays, records, and what a library does with arrays itself (`backends`).
+"""
+
+from __future__ import annotations
+
+import sys
+from pickle import PickleBuffer
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+__all__ = ["is_dtype", "is_dtype_itself", "is_little", "is_numpys_reduce", "learn", "reduced"]
+
+#: Of more bytes Python saves an array as soon as C does.
+_MOST_BYTES: Final = 1 << 18
+#: Of fewer the copy that stock memoizes is an object that others have, too.
+_FEWEST_BYTES: Final = 2
+_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for types that cannot be changed
+
+
+def _attribute(name: str) -> Any:
+    """Return what numpy's module has under a name, without asking anybody; None if there is no such thing."""
+    numpy = sys.modules.get("numpy")
+    return vars(numpy).get(name) if type(numpy) is ModuleType else None
+
+
+def learn(t: type) -> tuple[type, ...]:
+    """Return the type of arrays, and those of scalars, that numpy reduces itself; nothing if `t` is not numpy's.
+
+    Args:
+        t: a type that cannot be changed.
+    """
+    if t.__module__ != "numpy":
+        return ()
+    array = _attribute("ndarray")
+    scalars = _attribute("sctypeDict")
+    if type(array) is not type or type(scalars) is not dict:
+        return ()
+    others = _attribute("void"), _attribute("object_")
+    found = [array, *(x for x in scalars.values() if type(x) is type and x not in others)]
+    return tuple(x for x in dict.fromkeys(found) if not x.__flags__ & _HEAP_TYPE and x.__module__ == "numpy")
+
+
+def is_dtype(t: type) -> bool:
+    """Tell whether the instances of a type are dtypes that numpy reduces itself."""
+    metaclass: Any = type(t)
+    if metaclass.__flags__ & _HEAP_TYPE or t.__flags__ & _HEAP_TYPE:
+        return False
+    dtype = _attribute("dtype")
+    return dtype is not None and metaclass is type(dtype) is not type and t.__reduce__ is dtype.__reduce__
+
+
+def is_dtype_itself(obj: Any) -> bool:
+    """Tell whether an object is the class of all dtypes."""
+    return obj is _attribute("dtype")
+
+
+def is_numpys_reduce(reduce: Any) -> bool:
+    """Tell whether it is numpy's function by which the classes of dtypes are reduced: that one to its name."""
+    return (
+        type(reduce) is FunctionType
+        and reduce.__name__ == "_DType_reduce"
+        and reduce.__module__ in ("numpy._core", "numpy.core")
+    )
+
+
+def is_little(array: Any) -> bool:
+    """Tell whether an array is for C."""
+    return bool(array.nbytes <= _MOST_BYTES)
+
+
+def reduced(array: Any) -> Any:
+    """Return what an array is reduced to at protocol 5, with a copy for the buffer, which nobody asks for.
+
+    Stock writes it in the pickle, and memoizes a copy, too.  None if that is none of its own.
+    """
+    if array.nbytes < _FEWEST_BYTES:
+        return None
+    rv = array.__reduce_ex__(5)
+    buffer = rv[1][0]
+    if type(buffer) is not PickleBuffer:
+        return rv
+    with buffer.raw() as view:
+        copy = bytes(view) if view.readonly else bytearray(view)
+    buffer.release()
+    return rv[0], (copy, *rv[1][1:]), *rv[2:]
