@@ -80,7 +80,8 @@ def is_little(array: Any) -> bool:
 def reduced(array: Any) -> Any:
     """Return what an array is reduced to at protocol 5, with a copy for the buffer, which nobody asks for.
 
-    Stock writes it in the pickle, and memoizes a copy, too.  None if that is none of its own.
+    Stock writes it in the pickle, and memoizes the buffer or, in older versions, a copy, that nobody else has.
+    None if others may have it, too.
     """
     if array.nbytes < _FEWEST_BYTES:
         return None
