@@ -31,7 +31,7 @@ __all__ = [
     "ASKS_PERSISTENT_ID_ALWAYS",
     "BATCHSIZE",
     "FRAMES_ARE_BYTESIO",
-    "LIMIT_IS_FOR_C",
+    "MAY_RUN_OUT_OF_STACK",
     "NO_VALUE",
     "TELLS_WHOSE",
     "CPickler",
@@ -105,8 +105,9 @@ def _find_c_pickler() -> Any:
 CPickler: Any = _find_c_pickler()
 
 
-#: Whether `sys.setrecursionlimit` is for the C pickler, too (up to 3.11; later it has a limit of its own).
-LIMIT_IS_FOR_C: bool = sys.version_info < (3, 12)
+#: Whether the C pickler may run out of stack where it is small, or where `sys.setrecursionlimit` lets it go on (up to
+#: 3.11 it goes by that, up to 3.13 by a number of its own; from 3.14 on the stack is measured).
+MAY_RUN_OUT_OF_STACK: bool = sys.version_info < (3, 14)
 
 
 def _by_both(obj: object, protocol: int) -> tuple[bytes, bytes]:

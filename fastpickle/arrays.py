@@ -20,7 +20,7 @@ from typing import Any, Final
 __all__ = ["is_dtype", "is_dtype_itself", "is_little", "is_numpys_reduce", "learn", "reduced"]
 
 #: Of more bytes Python saves an array as soon as C does.
-_MOST_BYTES: Final = 1 << 18
+_MOST_BYTES: Final = 1 << 16
 #: Of fewer the copy that stock memoizes is an object that others have, too.
 _FEWEST_BYTES: Final = 2
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for types that cannot be changed

@@ -276,6 +276,7 @@ STOCK_ENTRIES: Final[tuple[Any, ...]] = tuple(  # not from the table: dill may h
     stock_methods["save_" + {"NoneType": "none", "int": "long"}.get(t.__name__, t.__name__)] for t in _TYPES
 )
 _framer_write: Final = Framer.write
+_stock_save: Final = stock_methods["save"]
 _plans: Final[dict[tuple[int, Any, tuple[Any, ...]], Plan]] = {}
 #: The last plan that was found there, and what it was found for, with the class's methods, which are known.
 _last: tuple[Any, Any, int, Any, Plan] = (None, None, 0, None, PLAIN)
@@ -355,7 +356,12 @@ def are_known(cls: Any) -> bool:
             (*m[:_MEMOIZE], rule.memoize, *m[_MEMOIZE + 1 : _SET_ITEMS], rule.set_items, *m[_SET_ITEMS + 1 :])
             for m in NOBODYS
         )
-    return methods in rule.methods and _called_by_rules(StockPickler) in _CALLED_BY_RULES
+    return (
+        methods in rule.methods
+        and _called_by_rules(StockPickler) in _CALLED_BY_RULES
+        and (StockPickler.save is own_save or StockPickler.save is _stock_save)
+        and rule.is_right()
+    )
 
 
 def _fetch_memo(pickler: Any) -> Any:

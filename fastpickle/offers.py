@@ -17,7 +17,7 @@ from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from . import hooks
-from ._stdlib import LIMIT_IS_FOR_C, Framer, is_usual_file
+from ._stdlib import MAY_RUN_OUT_OF_STACK, Framer, is_usual_file
 from .hooks import Plan
 from .instances import is_somebodys
 from .known import is_refused
@@ -99,7 +99,7 @@ def may_write() -> bool:
     return (
         _attributes_of_framer(Framer) == _FRAMER
         and threading.stack_size() == 0
-        and (not LIMIT_IS_FOR_C or sys.getrecursionlimit() <= _DEEP)
+        and (not MAY_RUN_OUT_OF_STACK or sys.getrecursionlimit() <= _DEEP)
     )
 
 

@@ -121,6 +121,7 @@ class HashRule:
         save_known: saves an object of a type that is in no plan, if nobody's code runs for that (`hashed`).
         is_quiet: tells of what `save` does something of its own for whether that runs nobody's code; or None.
         is_unsorted: tells whether a pickler leaves dicts as they are, after all; None if none does.
+        is_right: tells whether what its functions call are still those of the library, and of ours.
         retry: what it does if TypeError is raised while the items of a dict are saved: retry(pickler, dict); or None.
 
     Attributes:
@@ -128,8 +129,8 @@ class HashRule:
     """
 
     __slots__ = (
-        "is_quiet", "is_unsorted", "memoize", "memoizes", "memoizes_bytes", "methods", "retry", "save_known",
-        "set_items",
+        "is_quiet", "is_right", "is_unsorted", "memoize", "memoizes", "memoizes_bytes", "methods", "retry",
+        "save_known", "set_items",
     )  # fmt: skip
 
     def __init__(
@@ -139,6 +140,7 @@ class HashRule:
         memoizes_bytes: bool,
         memoizes: Callable[[type], bool],
         save_known: Callable[[Any, Any, Any, type], bool],
+        is_right: Callable[[], bool],
         is_quiet: Callable[[Any], bool] | None = None,
         is_unsorted: Callable[[Any], bool] | None = None,
         retry: Callable[[Any, dict[Any, Any]], None] | None = None,
@@ -150,6 +152,7 @@ class HashRule:
         self.memoizes = memoizes
         self.save_known = save_known
         self.is_quiet = is_quiet
+        self.is_right = is_right
         self.is_unsorted = is_unsorted
         self.retry = retry
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
+from itertools import chain
+from operator import itemgetter
 from pickle import (
     APPEND,
     APPENDS,
@@ -51,6 +53,8 @@ __all__ = ["at_once"]
 _MOST_ITEMS: Final = 24
 #: When there are so many pieces, no container is opened any more; so no number of the memo needs more than a byte.
 _MOST_PIECES: Final = 120
+#: A longer text or bytes is left to it, too: it would be copied in vain if what comes behind is not small.
+_LONGEST: Final = 4096
 #: By protocol: what encodes an atom, by the id of its type, since the hash of a type may be anybody's; bytes are one
 #: where they are not memoized.
 _Atoms = dict[int, Callable[[Any], bytes]]
@@ -67,14 +71,7 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
     Returns:
         Whether it is written; if not, nothing is, and nothing has changed.
     """
-    if t is not dict and t is not list and t is not tuple:
-        return False
-    try:
-        if not 0 < len(obj) <= _MOST_ITEMS or not hooks.PLAIN_IDS.issuperset(
-            map(id, map(type, obj.values() if t is dict else obj))
-        ):
-            return False
-    except RuntimeError:  # another thread has changed it
+    if (t is not dict and t is not list and t is not tuple) or not _is_small(obj, t):
         return False
     plan = hooks.plan(pickler)
     rule = plan.hash_rule
@@ -92,22 +89,47 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
     if memo or framer.current_frame is not None or type(file_write.__self__) is not BytesIO:
         return False
     proto = plan.proto
+    is_plain_dict = None if plan.is_plain_dict is None else partial(plan.is_plain_dict, pickler)
     pieces: list[bytes] = []
     try:
-        is_plain_dict = None if plan.is_plain_dict is None else partial(plan.is_plain_dict, pickler)
-        atoms = _ATOMS[rule.memoizes_bytes][proto]
-        is_written = _encode(obj, t, memo, pieces, atoms, _PUTS[proto], is_plain_dict)
-        if is_written:
-            pieces.append(STOP)
-            is_written = write_dump(file_write, proto, b"".join(pieces))
-    except (UnicodeEncodeError, TypeError, LookupError, RuntimeError):  # surrogates; keys that cannot be compared;
-        is_written = False  # another thread has changed it; too deep
+        is_all = _encode(obj, t, memo, pieces, _ATOMS[rule.memoizes_bytes][proto], _PUTS[proto], is_plain_dict)
+    except (_TooLong, UnicodeEncodeError, TypeError, RuntimeError):  # surrogates; keys that cannot be compared;
+        is_all = False  # another thread has changed a dict; too deep
     except BaseException:  # an interrupt
         memo.clear()
         raise
-    if not is_written:
-        memo.clear()
-    return is_written
+    if is_all:
+        pieces.append(STOP)
+        if write_dump(file_write, proto, b"".join(pieces)):
+            return True
+    memo.clear()
+    return False
+
+
+def _is_small(obj: Any, t: type) -> bool:
+    """Tell whether there are few items in a container, all of them plain, and probably little in them."""
+    if not 0 < len(obj) <= _MOST_ITEMS:
+        return False
+    try:
+        values = [*(obj.values() if t is dict else obj)]
+    except RuntimeError:  # another thread has changed it
+        return False
+    return hooks.PLAIN_IDS.issuperset(map(id, map(type, values))) and _are_few(values)
+
+
+def _are_few(values: list[Any]) -> bool:
+    """Tell whether what is made of some objects is not too many pieces, if each of them is like the first one."""
+    if not values:
+        return True
+    t = type(values[0])
+    if id(t) not in hooks.CONTAINER_IDS:
+        return True
+    pieces = 3 + len(values[0]) * (2 if t is dict else 1)  # beside the items what opens it, MARK, and what ends it
+    return len(values) * pieces <= _MOST_PIECES
+
+
+class _TooLong(Exception):
+    """A text or bytes is too long."""
 
 
 def _encode(
@@ -130,28 +152,35 @@ def _encode(
         puts: the opcodes that memoize, by the number.
         is_plain_dict: tells whether a library's entry would save a dict as stock does; or None.
     """
-    n = len(owner)
-    if n > _MOST_ITEMS or len(pieces) > _MOST_PIECES:
+    if len(owner) > _MOST_ITEMS or len(pieces) > _MOST_PIECES:
         return False
+    # All goes by a snapshot that is taken by one call, as stock takes one of each batch: another thread may change it.
     batch: Any
+    if t is dict:
+        pairs = [*owner.items()]
+        n = len(pairs)
+        if (
+            (is_plain_dict is not None and not is_plain_dict(owner))
+            or not are_sortable([key for key, _ in pairs])
+            or (n > 1 and not _are_few([value for _, value in pairs]))
+        ):
+            return False
+        pairs.sort(key=_key)  # no two keys are equal, so that stock never compares the values
+        batch = chain.from_iterable(pairs)
+    else:
+        batch = owner if t is tuple else owner[:]
+        n = len(batch)
+        if n > 1 and not _are_few(batch):
+            return False
     if t is tuple:
         if n > 3:
             pieces.append(MARK)
-        batch = owner
     else:
         i = len(memo)
         memo[id(owner)] = i, owner
         pieces.append((EMPTY_LIST if t is list else EMPTY_DICT) + puts[i])
         if n > 1:
             pieces.append(MARK)
-        if t is list:
-            batch = owner[:]  # a snapshot, as stock takes one of each batch
-        elif (is_plain_dict is None or is_plain_dict(owner)) and are_sortable(
-            owner
-        ):  # no two keys are equal, so that the values are never compared
-            batch = [x for key in sorted(owner) for x in (key, owner[key])]
-        else:
-            return False
     for x in batch:
         t_of_x = type(x)
         encode = atoms.get(id(t_of_x))
@@ -181,18 +210,24 @@ def _encode(
 
 
 def _text(x: str) -> bytes:
+    if len(x) > _LONGEST:
+        raise _TooLong
     encoded = x.encode()
     n = len(encoded)
     return (SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded
 
 
 def _text_of_older(x: str) -> bytes:
+    if len(x) > _LONGEST:
+        raise _TooLong
     encoded = x.encode()
     return pack_binunicode(BINUNICODE, len(encoded)) + encoded
 
 
 def _bytes(x: bytes) -> bytes:
     n = len(x)
+    if n > _LONGEST:
+        raise _TooLong
     return (SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + x
 
 
@@ -211,6 +246,7 @@ def _atoms(proto: int, memoizes_bytes: bool) -> _Atoms:
 
 
 _ATOMS: Final = [[_atoms(proto, memoizes_bytes) for proto in range(6)] for memoizes_bytes in (False, True)]
+_key: Final = itemgetter(0)
 _PUTS: Final = [(MEMOIZE,) * 256 if proto >= 4 else BINPUT for proto in range(6)]
 _TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3)
 _ENDS: Final = {(False, False): APPEND, (False, True): APPENDS, (True, False): SETITEM, (True, True): SETITEMS}

@@ -100,7 +100,7 @@ def write_dump(file_write: Callable[[bytes], Any], proto: int, data: bytes) -> b
     begin = _BEGINS[proto][n] if n <= 255 else _pack_begin(_FRAMED[proto], n) if proto >= 4 else _UNFRAMED[proto]
     try:
         file_write(begin + data)
-    except Exception:  # it is closed, or there is a memoryview of it
+    except (ValueError, BufferError):  # it is closed, or there is a memoryview of it; no other is the file's
         return False
     return True
 

@@ -8,6 +8,7 @@ import pickle
 import random
 import re
 import sys
+import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -82,7 +83,12 @@ SHAPES: dict[str, tuple[Callable[[], Any], bool | None]] = {
     "25 items": (lambda: [*range(25)], False),
     "25 items inside": (lambda: {"a": [*range(25)]}, False),
     "a frame": (lambda: ["x" * 70_000], False),
-    "half a frame": (lambda: ["x" * 30_000, "y" * 30_000], True),
+    "long texts": (lambda: ["x" * 4096, "y" * 4096], True),
+    "longer texts": (lambda: [[1], "y" * 4097], False),
+    "long bytes": (lambda: [[1], b"y" * 4097], False),
+    "rows": (lambda: [{"id": i, "n": str(i)} for i in range(17)], True),
+    "more rows": (lambda: [{"id": i, "n": str(i)} for i in range(18)], False),
+    "rows inside": (lambda: {"a": 1, "rows": [[i, i, i, i] for i in range(21)]}, False),
     "many": (lambda: [[i, [str(i)]] for i in range(12)], True),
     "too many": (lambda: [[i, [str(i)]] for i in range(24)], False),
     "deep": (lambda: _deep(20), True),
@@ -360,6 +366,7 @@ def test_another_rule(is_unsorted: bool, protocol: int, monkeypatch: pytest.Monk
         memoizes_bytes=True,
         memoizes=lambda t: True,
         save_known=hashed.save_known,
+        is_right=lambda: True,
         is_unsorted=lambda pickler: bool(pickler.is_unsorted),
     )
     monkeypatch.setitem(hooks.known_saves, Own.save, hashed.save_other)
@@ -402,19 +409,107 @@ def test_inside_of_a_dump(tried: list[bool]) -> None:
 def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written or memoized, so that another dump begins anew."""
 
-    def interrupt(*args: Any) -> bool:
-        raise KeyboardInterrupt
+    def interrupt(keys: list[Any]) -> bool:
+        if "b" in keys:
+            raise KeyboardInterrupt
+        return True
 
     with fastpickle.patched():
         hasher = made(joblib.hashing.Hasher, 3)
         with monkeypatch.context() as patch:
-            patch.setattr(small_hashes, "write_dump", interrupt)
+            patch.setattr(small_hashes, "are_sortable", interrupt)
             with pytest.raises(KeyboardInterrupt):
-                hasher.dump({"a": [1]})
+                hasher.dump({"a": [1, {"b": 2}]})
         assert hasher.stream.getvalue() == b""
         assert not hasher.memo
         hasher.dump({"a": [1]})
     assert hashlib.md5(hasher.stream.getvalue()).hexdigest() == joblib.hash({"a": [1]})
+
+
+@pytest.mark.parametrize("cls", ["NumpyHasher", "Hasher"])
+@pytest.mark.parametrize("patched", ["stock's save", "Hasher's save", "stock's memoize", "stock's _batch_setitems"])
+@pytest.mark.parametrize("n", [2, 20])
+def test_what_the_functions_call(patched: str, cls: str, n: int) -> None:
+    """What the overrides go on to may be patched, too; it is called for each object."""
+    owner = joblib.hashing.Hasher if patched == "Hasher's save" else _Stock
+    name = patched.partition(" ")[2]
+    obj = {f"k{i}": [i] for i in range(n)}
+    found = []
+    for is_installed in (False, True):
+        calls = []
+        with fastpickle.patched() if is_installed else _Nothing():
+            original = getattr(owner, name)
+
+            def counting(self: Any, *args: Any) -> Any:
+                calls.append(repr(args[0]) if name == "memoize" else 1)
+                return original(self, *args)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(owner, name, counting)
+                found.append((outcome(made(getattr(joblib.hashing, cls), 3), obj), calls))
+    assert found[0] == found[1]
+    assert found[0][1]
+
+
+@pytest.mark.parametrize("what", ["list", "dict", "values"])
+def test_threads(what: str) -> None:
+    """Another thread changes a list or dict meanwhile: what is written is what it was at one time."""
+    inner: Any = [0] if what == "list" else {"a": 0} if what == "dict" else dict.fromkeys("abcdef", 0)
+    allowed = [[0], [0, 1]] if what == "list" else [{"a": 0}, {"a": 0, "b": 1}]
+    if what == "values":
+        allowed = [dict.fromkeys("abcdef", i) for i in range(2)]
+    is_done = threading.Event()
+
+    def change() -> None:
+        while not is_done.is_set():
+            for state in reversed(allowed):
+                if what == "list":
+                    inner[:] = state
+                elif what == "values":
+                    inner.update(state)
+                else:
+                    inner.update(state)
+                    inner.pop("b", None)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=change)
+    thread.start()
+    seen = set()
+    try:
+        with fastpickle.patched():
+            for _ in range(4000):
+                hasher = joblib.hashing.NumpyHasher()
+                hasher.dump({"x": inner, "y": 1})
+                seen.add(hasher.stream.getvalue())
+    finally:
+        is_done.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert all(pickle.loads(data)["x"] in allowed for data in seen)
+
+
+@pytest.mark.skipif(datasets is None, reason="datasets is not installed")
+@pytest.mark.parametrize("name", ["save", "memoize", "_batch_setitems"])
+@pytest.mark.parametrize("n", [2, 20])
+def test_what_the_functions_of_datasets_call(name: str, n: int) -> None:
+    """They go on to dill's pickler."""
+    cls = datasets.utils._dill.dill.Pickler
+    obj = {f"k{i}": [i] for i in range(n)}
+    found = []
+    for is_installed in (False, True):
+        calls = []
+        with fastpickle.patched() if is_installed else _Nothing(), pytest.MonkeyPatch.context() as patch:
+            original = getattr(cls, name)
+
+            def counting(self: Any, *args: Any, **more: Any) -> Any:
+                calls.append(type(args[0]))
+                return original(self, *args, **more)
+
+            patch.setattr(cls, name, counting)
+            found.append((outcome(_with_stream(datasets.utils._dill.Pickler, 4), obj), calls))
+    assert found[0] == found[1]
+    assert found[0][1]
 
 
 class _Nothing:

@@ -104,6 +104,15 @@ def _is_looked_for(t: type) -> bool:
     return t is FunctionType or not sys.modules.keys().isdisjoint(_LOOKED_FOR) or bool(_dill_backend._is_of_numpy(t))
 
 
+def _is_right() -> bool:
+    """Tell whether dill's pickler, and ours on it, are as they were: what the functions of datasets call."""
+    return all(cls.save is save and _CALLED.isdisjoint(vars(cls)) for cls, save in _SAVES)
+
+
+_SAVES = [(cls, cls.save) for cls in (_dill_backend._DillPickler, _dill_backend.Pickler)]
+_CALLED = frozenset(("memoize", "_batch_setitems"))
+
+
 def _as_it_is(function: Any) -> Any:
     return function
 
@@ -130,5 +139,6 @@ if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothin
             memoizes_bytes=True,
             memoizes=lambda t: True,
             save_known=hashed.save_known,
+            is_right=_is_right,
             is_unsorted=(lambda pickler: bool(pickler._legacy_no_dict_keys_sorting)) if _is_older else None,
         )

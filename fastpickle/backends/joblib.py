@@ -220,6 +220,19 @@ def _set_items_again(pickler: Any, obj: dict[Any, Any]) -> None:
     StockPickler._batch_setitems(pickler, *for_batch(iter(items), obj))
 
 
+def _is_stocks() -> bool:
+    """Tell whether `NumpyHasher.save` calls joblib's own `Hasher.save`."""
+    return bool(_OriginalHasher.save is _originals[0])
+
+
+def _is_ours() -> bool:
+    """Tell whether the functions of the classes here call each other, and ours."""
+    return Hasher.save is _own[_originals[0]] and _Base.save is hooks.own_save and _CALLED.isdisjoint(vars(_Base))
+
+
+_CALLED = frozenset(("memoize", "_batch_setitems")) - vars(_Base).keys()
+
+
 def _as_it_is(function: Any) -> Any:
     return function
 
@@ -244,6 +257,7 @@ if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothin
             memoizes_bytes=False,
             memoizes=lambda t: not issubclass(t, (str, bytes)),
             save_known=hashed.save_known,
+            is_right=_is_stocks if _made is _as_it_is else _is_ours,
             is_quiet=_is_quiet,
             retry=_set_items_again,
         )
