@@ -17,7 +17,7 @@ from pickle import PickleBuffer
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-__all__ = ["is_dtype", "is_dtype_itself", "is_little", "is_numpys_reduce", "learn", "reduced"]
+__all__ = ["is_array_type", "is_dtype", "is_dtype_itself", "is_little", "is_numpys_reduce", "learn", "reduced"]
 
 #: Of more bytes Python saves an array as soon as C does.
 _MOST_BYTES: Final = 1 << 16
@@ -47,6 +47,11 @@ def learn(t: type) -> tuple[type, ...]:
     others = _attribute("void"), _attribute("object_")
     found = [array, *(x for x in scalars.values() if type(x) is type and x not in others)]
     return tuple(x for x in dict.fromkeys(found) if not x.__flags__ & _HEAP_TYPE and x.__module__ == "numpy")
+
+
+def is_array_type(t: type) -> bool:
+    """Tell whether a type is that of numpy's arrays, and no subclass."""
+    return t is _attribute("ndarray") and not t.__flags__ & _HEAP_TYPE
 
 
 def is_dtype(t: type) -> bool:

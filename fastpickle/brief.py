@@ -83,9 +83,10 @@ def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...])
     n = len(rv)
     if n > 2:
         state = rv[2]
-        if state is not None and (
-            type(state) is not dict or len(state) > FEW or not (plan.short_dicts or plan.is_plain_dict(pickler, state))
-        ):
+        if type(state) is dict:
+            if len(state) > FEW or not (plan.short_dicts or plan.is_plain_dict(pickler, state)):
+                return False
+        elif state is not None and (type(state) is not tuple or not 0 < len(state) <= FEW):
             return False
         if n > 3 and not (rv[3] is rv[-2] is rv[-1] is None):
             return False
@@ -124,12 +125,15 @@ def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...])
         memo[id(obj)] = i, obj
         if state is not None:
             i += 1
-            memo[id(state)] = i, state
-            n = len(state)
-            pieces.append(MARKED_DICT if n > 1 else MEMOIZED_DICT)
-            if n:
-                encode_all(plan, [*chain.from_iterable(state.items())], memo, i + 1, pieces)
-                pieces.append(SETITEMS if n > 1 else SETITEM)
+            if type(state) is tuple:
+                encode_all(plan, (state,), memo, i, pieces)
+            else:
+                memo[id(state)] = i, state
+                n = len(state)
+                pieces.append(MARKED_DICT if n > 1 else MEMOIZED_DICT)
+                if n:
+                    encode_all(plan, [*chain.from_iterable(state.items())], memo, i + 1, pieces)
+                    pieces.append(SETITEMS if n > 1 else SETITEM)
             pieces.append(BUILD)
         data = b"".join(pieces)
         has_room = frame.tell() + len(data) < framer._FRAME_SIZE_TARGET

@@ -43,6 +43,7 @@ __all__ = [
     "are_somebodys",
     "has_only_a_dict",
     "held_by",
+    "is_array",
     "is_bare",
     "is_default",
     "is_for_stock",
@@ -253,6 +254,11 @@ def is_for_stock(t: type) -> bool:
     if not t.__flags__ & HEAP_TYPE:
         return id(t) not in _FOR_C and t not in STDLIBS and not _is_learnt(t)
     return is_somebodys(t)
+
+
+def is_array(t: type) -> bool:
+    """Tell whether a type that is not `is_for_stock` is that of numpy's arrays: where C may not, stock is as soon."""
+    return type(t) is type and LOOKED_INTO.get(t) is arrays.is_little
 
 
 #: Those that C saves without a reduce.

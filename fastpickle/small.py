@@ -23,7 +23,7 @@ from . import hooks, small_hashes
 from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from .few import BY_NAME, begin_frame, go_on, save_few
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
-from .instances import has_only_a_dict, held_by, is_for_stock, is_leaf
+from .instances import has_only_a_dict, held_by, is_array, is_for_stock, is_leaf
 from .known import METACLASS_IDS
 from .last import last
 from .lazymemo import is_lazy
@@ -124,6 +124,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             return False
         elif id(t) in BY_NAME or is_leaf(t) or is_for_stock(t):
             content = _SOMEBODYS
+        elif is_array(t):
+            content = _ARRAYS
         elif has_only_a_dict(t):
             state = obj.__dict__
             if type(state) is not dict:
@@ -134,6 +136,10 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         else:
             held = held_by(obj, t)  # if it is little, nothing is to be gained
             if held is None or _content(held, tuple, _FEW) >= _INSTANCES:  # in which there may be much
+                return False
+            content = _SOMEBODYS
+        if content == _ARRAYS:
+            if may_graft and is_own and not getattr(pickler, "_fastpickle_is_refused", False):
                 return False
             content = _SOMEBODYS
         if (
@@ -240,10 +246,11 @@ def _begins_plain(obj: Any, t: type) -> bool:
 
 
 #: What `_content` says of what is more than is to be written here; of an instance among what is no more than that; and
-#: of one in which there is little, or at which C gives up.
+#: of one in which there is little, or at which C gives up; and of arrays, beside which there may be much.
 _MUCH: Final = 1000
 _INSTANCES: Final = 500
 _SOMEBODYS: Final = 501
+_ARRAYS: Final = 502
 
 
 def _content(obj: Any, t: type, most: int) -> int:
@@ -257,7 +264,7 @@ def _content(obj: Any, t: type, most: int) -> int:
         rows = 1
         obj = obj.values()
     found = None
-    is_for_hooks = has_others = False
+    is_for_hooks = has_arrays = has_others = False
     for x in obj:
         t = type(x)
         if t is int or t is str:  # the others are found too, but later
@@ -274,7 +281,7 @@ def _content(obj: Any, t: type, most: int) -> int:
                             k += _PER_INSTANCE
                             if t is not found:
                                 found = t
-                                has_others = has_others or not (is_leaf(t) or is_for_stock(t))
+                                has_others = has_others or not (is_leaf(t) or is_for_stock(t) or is_array(t))
                         elif y:
                             return _MUCH
                 n += k
@@ -290,12 +297,16 @@ def _content(obj: Any, t: type, most: int) -> int:
                         return _MUCH
                 elif is_for_stock(t):
                     is_for_hooks = True
+                elif is_array(t):
+                    has_arrays = True
                 else:
                     has_others = True
-                if not is_for_hooks and n + _PER_INSTANCE * (rows - 1) > most:  # they will be like it
+                if not (is_for_hooks or has_arrays) and n + _PER_INSTANCE * (rows - 1) > most:  # they will be like it
                     return _MUCH
     if is_for_hooks:
         return _SOMEBODYS
+    if has_arrays:
+        return _ARRAYS
     if n > most:
         return _MUCH
     if found is None:

@@ -135,6 +135,7 @@ WHERE: dict[str, Callable[[Any], Any]] = {
     "in a list": lambda x: [x, "text", [1, 2], x],
     "in arguments": lambda x: ("f", (x, 3), {"k": x}),
     "among many": lambda x: [{"id": i, "x": x if i % 20 == 3 else i} for i in range(100)],
+    "beside others": lambda x: [Own(1), x, *[numpy.arange(i) for i in range(30)], numpy.eye(2, order="F"), Own(2), [x]],
     "beside somebody's": lambda x: [Own(1), [x, *range(100)], Own(2), x, [str(i) for i in range(60)]],
 }
 
@@ -341,6 +342,7 @@ OTHERWISE: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
     "function": lambda patch: patch.setattr(dill._dill, "_create_array", _reduce),
     "helper": lambda patch: patch.setattr(dill._dill, "_locate_function", lambda *args: (_reduce(0), False)[1]),
     "save_type": lambda patch: patch.setattr(dill._dill, "save_type", _of_ones_own),
+    "registered again": lambda patch: patch.setitem(dill.Pickler.dispatch, Array, dill.Pickler.dispatch[numpy.ndarray]),
     "trace": lambda patch: patch.setattr(dill._dill, "is_dill", lambda *args, **more: (_reduce(0), True)[1]),
     "copyreg": lambda patch: patch.setitem(copyreg.dispatch_table, numpy.ndarray, _reduce),
 }
@@ -354,6 +356,7 @@ def test_somebodys_by_dill(how: str, protocol: int) -> None:
     for make in (
         lambda: [numpy.arange(5.0), numpy.float64(3), "x"],
         lambda: [[numpy.arange(i) for i in range(70)], "x"],
+        lambda: [Own(1), *[numpy.arange(i) for i in range(70)], numpy.arange(5).view(Array), Own(2)],
     ):
         obj = make()
         found = []

@@ -30,6 +30,7 @@ from dill import _dill
 
 from .. import hooks
 from .._stdlib import for_batch, is_usual_file, may_run_code
+from ..arrays import is_array_type
 from ..columns import forget
 from ..encoders import (
     Encoder,
@@ -53,7 +54,7 @@ from ..known import METACLASS_IDS, has_reduce_entry
 from ..tries import Tries
 from ._dill_code import encode_code
 from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
-from ._dill_own import GLOBALS, NAMED_OTHERWISE
+from ._dill_own import GLOBALS, NAMED_OTHERWISE, has_its_helpers
 
 __all__: list[str] = []
 
@@ -472,6 +473,32 @@ def _write_range(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Call
     if plan is None or type(obj) is not range or pickler.__dict__.get("_trace_depth", obj) is not None:
         return None
     return hooks.nothing_left if write_at_once(Parts(pickler, plan), _encode_range, obj) else None
+
+
+def _encode_array(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Encode one of numpy's arrays as dill does, once what it calls is in the memo, with the dtype."""
+    if obj.nbytes > _LONGEST_ARRAY or id(obj.dtype) not in memo:
+        raise NotBrief
+    f, args, state = obj.__reduce__()
+    return encode_call(parts, obj, _dill._create_array, (f, args, state, None), memo, i, pieces)
+
+
+def write_array(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
+    """Write an array beside others; None if nothing is written, and nobody's code has run."""
+    if (
+        id(_dill._create_array) not in pickler.memo
+        or not is_array_type(type(obj))
+        or pickler.__dict__.get("_trace_depth", obj) is not None
+    ):
+        return None
+    if plan is None:
+        plan = hooks.plan(pickler)
+    is_written = plan and has_its_helpers() and write_at_once(Parts(pickler, plan), _encode_array, obj)
+    return hooks.nothing_left if is_written else None
+
+
+#: Of more bytes the rest does not matter.
+_LONGEST_ARRAY: Final = 16 << 10
 
 
 if are_all_dills(_dill.save_singleton):

@@ -29,9 +29,9 @@ from typing import Any
 
 from .. import hashing, hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
-from ..arrays import is_little
+from ..arrays import is_array_type, is_little
 from ..doubts import doubt, holds, outside
-from ..instances import HEAP_TYPE, are_for_stock
+from ..instances import are_for_stock
 from ..last import last
 from ..offers import may_be_plain
 from ..pickler import Pickler as _Base
@@ -204,11 +204,14 @@ def _call_of_class(t: type) -> Any:
 
 def _call_for_arrays(pickler: Any, t: type) -> Any:
     """Return the function by which dill saves numpy's arrays, which it makes when it meets one, and its call."""
-    if t.__flags__ & HEAP_TYPE or t.__module__ != "numpy" or t.__name__ != "ndarray":
+    if not is_array_type(t):
         return None
     entry = pickler.dispatch.get(t)
     if not are_dills(entry) or entry.__code__ not in _CODES_OF_SAVE or entry.__name__ != "save_numpy_array":
         return None
+    if write_array is not None and id(entry) not in hooks.entry_writers:
+        hooks.entry_writers[id(entry)] = write_array
+        _entries_for_arrays.append(entry)  # so that its id stays its own
     return entry, _call_of_array
 
 
@@ -345,8 +348,10 @@ if _is_known:
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = _is_located
+write_array: Any = None
+_entries_for_arrays: list[Any] = []
 if _is_known and FRAMES_ARE_BYTESIO:
-    from . import _dill_functions  # noqa: F401  # it tells what is known of them
+    from ._dill_functions import write_array  # where it is told what is known of dill's functions
 _is_quick = _is_known and CPickler is not None and are_dills(Pickler.dump, Pickler.__init__)
 _quick = Quick(Pickler, _is_for_c) if _is_quick else None
 _CODE_OF_METHOD: Any = None
