@@ -12,8 +12,8 @@ Not for: subclasses of arrays, records, and what a library does with arrays itse
 
 from __future__ import annotations
 
+import pickle
 import sys
-from pickle import PickleBuffer
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ __all__ = ["is_array_type", "is_dtype", "is_dtype_itself", "is_little", "is_nump
 _MOST_BYTES: Final = 1 << 16
 #: Of fewer the copy that stock memoizes is an object that others have, too.
 _FEWEST_BYTES: Final = 2
+_PickleBuffer: Final = getattr(pickle, "PickleBuffer", None)  # None where there is no C pickler, which asks for it
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for types that cannot be changed
 
 
@@ -92,7 +93,7 @@ def reduced(array: Any) -> Any:
         return None
     rv = array.__reduce_ex__(5)
     buffer = rv[1][0]
-    if type(buffer) is not PickleBuffer:
+    if type(buffer) is not _PickleBuffer:
         return rv
     with buffer.raw() as view:
         copy = bytes(view) if view.readonly else bytearray(view)

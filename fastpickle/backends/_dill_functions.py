@@ -56,7 +56,7 @@ from ._dill_code import encode_code
 from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
 from ._dill_own import GLOBALS, NAMED_OTHERWISE, has_its_helpers
 
-__all__: list[str] = []
+__all__ = ["write_array"]
 
 _Reduce: Any = type(_dill._shims._setattr)
 _REDUCES: Final = _Reduce.__reduce_ex__, _Reduce.__reduce__

@@ -209,8 +209,8 @@ def _call_for_arrays(pickler: Any, t: type) -> Any:
     entry = pickler.dispatch.get(t)
     if not are_dills(entry) or entry.__code__ not in _CODES_OF_SAVE or entry.__name__ != "save_numpy_array":
         return None
-    if write_array is not None and id(entry) not in hooks.entry_writers:
-        hooks.entry_writers[id(entry)] = write_array
+    if _write_array is not None and id(entry) not in hooks.entry_writers:
+        hooks.entry_writers[id(entry)] = _write_array
         _entries_for_arrays.append(entry)  # so that its id stays its own
     return entry, _call_of_array
 
@@ -348,10 +348,10 @@ if _is_known:
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.saved_by_name[_dill.save_function] = _is_located
-write_array: Any = None
+_write_array: Any = None
 _entries_for_arrays: list[Any] = []
 if _is_known and FRAMES_ARE_BYTESIO:
-    from ._dill_functions import write_array  # where it is told what is known of dill's functions
+    from ._dill_functions import write_array as _write_array  # where it is told what is known of dill's functions
 _is_quick = _is_known and CPickler is not None and are_dills(Pickler.dump, Pickler.__init__)
 _quick = Quick(Pickler, _is_for_c) if _is_quick else None
 _CODE_OF_METHOD: Any = None
