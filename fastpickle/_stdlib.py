@@ -32,6 +32,7 @@ __all__ = [
     "BATCHSIZE",
     "FRAMES_ARE_BYTESIO",
     "MAY_RUN_OUT_OF_STACK",
+    "MEMOIZES_BUFFERS",
     "NO_VALUE",
     "TELLS_WHOSE",
     "CPickler",
@@ -158,6 +159,17 @@ else:
     def memoized(c_pickler: Any) -> list[Any]:
         """Return the objects that a C pickler has memoized; 300 ns for each."""
         return [x for _, x in c_pickler.memo.copy().values()]
+
+
+def _memoizes_buffers() -> bool:
+    """Tell whether the Python pickler memoizes a buffer that it writes in the pickle, as C does, and no copy of it."""
+    buffer = pickle.PickleBuffer(bytearray(b"buffer"))
+    pickler = StockPickler(io.BytesIO(), 5)
+    pickler.dump(buffer)
+    return any(x is buffer for _, x in pickler.memo.values())
+
+
+MEMOIZES_BUFFERS: bool = CPickler is not None and _memoizes_buffers()
 
 
 # From 3.14 on an exception that passes through a container gets a note that says where it was (gh-122311).

@@ -17,11 +17,13 @@ import sys
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
+from ._stdlib import MEMOIZES_BUFFERS
+
 __all__ = ["is_array_type", "is_dtype", "is_dtype_itself", "is_little", "is_numpys_reduce", "learn", "reduced"]
 
 #: Of more bytes Python saves an array as soon as C does.
 _MOST_BYTES: Final = 1 << 16
-#: Of fewer the copy that stock memoizes is an object that others have, too.
+#: Of fewer the copy that is memoized may be an object that others have, too, if it is bytes.
 _FEWEST_BYTES: Final = 2
 _PickleBuffer: Final = getattr(pickle, "PickleBuffer", None)  # None where there is no C pickler, which asks for it
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for types that cannot be changed
@@ -89,7 +91,7 @@ def reduced(array: Any) -> Any:
     Stock writes it in the pickle, and memoizes the buffer or, in older versions, a copy, that nobody else has.
     None if others may have it, too.
     """
-    if array.nbytes < _FEWEST_BYTES:
+    if array.nbytes < _FEWEST_BYTES and not (MEMOIZES_BUFFERS and array.flags.writeable):
         return None
     rv = array.__reduce_ex__(5)
     buffer = rv[1][0]

@@ -23,7 +23,7 @@ from typing import Any, Final
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, for_batch, note, note_value, stock_methods
 from .doubts import doubt, holds, outside, settled
 from .hooks import ATOM_IDS, ATOMS, Plan, Write, hash_savers
-from .instances import STDLIBS
+from .instances import STDLIBS, is_array
 from .levels import end_tuple, put
 from .loop import commit_frame
 from .opcodes import (
@@ -74,7 +74,9 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     first = type(next(iter(obj.values() if t is dict else obj)))
     if n < _FEWEST:
         return id(first) in _CONTAINER_IDS
-    return id(first) in _PLAIN_IDS or bool(first.__flags__ & HEAP_TYPE) or first in STDLIBS
+    if id(first) in _PLAIN_IDS or first.__flags__ & HEAP_TYPE:
+        return True
+    return first in STDLIBS and not (pickler.proto >= 5 and is_array(first))  # whose buffers are for stock
 
 
 #: So many items; or so many objects memoized before, and containers again.

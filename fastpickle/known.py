@@ -27,7 +27,7 @@ from . import hooks
 from ._stdlib import NO_VALUE, entry_of, stock_methods
 from .arrays import is_dtype, is_dtype_itself, is_little, is_numpys_reduce
 from .hooks import Plan
-from .instances import LOOKED_INTO, METACLASSES, is_bare, is_somebodys, names
+from .instances import LOOKED_INTO, METACLASSES, is_array, is_bare, is_somebodys, names
 from .last import last
 
 __all__ = [
@@ -106,6 +106,8 @@ def reducer(pickler: Any, plan: Plan, t: type) -> Callable[[Any], Any] | None:
         t: a type, whose own type is one of `METACLASS_IDS`.
     """
     if issubclass(t, PurePath):  # 3.12 asks what its segments start with
+        return None
+    if plan.proto >= 5 and is_array(t):  # the buffer is saved by stock
         return None
     hiding = find_hiding(pickler, plan, t)
     return None if hiding is None else reduce_of(t, hiding, plan.proto)

@@ -36,6 +36,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fastpickle.cli import workloads
 from fastpickle.cli.workloads import Reading
 
+try:  # it is not there for every Python
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
 Make = Callable[..., object]
 """Makes an object; without arguments, but for ``flat`` (objects) and ``memory`` (bytes of the pickle)."""
 
@@ -69,7 +74,7 @@ ABOUT = {
     "small": "one small dict: what a dump costs at least",
     "odd": "plain data of shapes that nobody tuned for",
     "objects": "lists of 2,000 instances that can be handed to the C pickler",
-    "others": "other instances: named tuples, enums, containers and values of the standard library",
+    "others": "other instances: named tuples, enums, containers and values of the standard library and of numpy",
     "closure": "a closure beside a list, against cloudpickle",
     "mixed": "data on which handing over keeps failing, against FASTPICKLE_PURE=1",
     "flat": "time per object, from 1,000 to 1,000,000 of them",
@@ -490,6 +495,26 @@ def complex_and_ranges() -> object:
 def bytearrays() -> object:
     """500 bytearrays, which have an opcode from protocol 5 on only."""
     return [bytearray(b"x" * (index % 50)) for index in range(500)]
+
+
+if numpy is not None:
+
+    @shape("others")
+    def arrays() -> object:
+        """100 small arrays of numpy."""
+        return [numpy.arange(index % 9.0) for index in range(100)]
+
+    @shape("others")
+    def rows_with_arrays() -> object:
+        """200 rows with an array, a number of numpy's and a text."""
+        return [
+            {"id": index, "x": numpy.arange(5.0), "y": numpy.float64(index), "n": str(index)} for index in range(200)
+        ]
+
+    @shape("others")
+    def arguments_with_an_array() -> object:
+        """A task for a worker: its function's name and its arguments, an array among them."""
+        return "resize", (numpy.zeros((3, 4)), 3), {"mode": "linear"}
 
 
 def _closure() -> Callable[[int], int]:
