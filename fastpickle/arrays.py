@@ -26,6 +26,7 @@ _MOST_BYTES: Final = 1 << 16
 #: Of fewer the copy that is memoized may be an object that others have, too, if it is bytes.
 _FEWEST_BYTES: Final = 2
 _PickleBuffer: Final = getattr(pickle, "PickleBuffer", None)  # None where there is no C pickler, which asks for it
+_flags_of: Any = vars(type)["__flags__"].__get__
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for types that cannot be changed
 
 
@@ -45,22 +46,27 @@ def learn(t: type) -> tuple[type, ...]:
         return ()
     array = _attribute("ndarray")
     scalars = _attribute("sctypeDict")
-    if type(array) is not type or type(scalars) is not dict:
+    if type(array) is not type or not _is_numpys(array) or type(scalars) is not dict:
         return ()
     others = _attribute("void"), _attribute("object_")
-    found = [array, *(x for x in scalars.values() if type(x) is type and x not in others)]
-    return tuple(x for x in dict.fromkeys(found) if not x.__flags__ & _HEAP_TYPE and x.__module__ == "numpy")
+    found = [array, *(x for x in scalars.values() if type(x) is type and x not in others and _is_numpys(x))]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_numpys(t: type) -> bool:
+    """Tell whether a type is one of numpy's, and cannot be changed."""
+    return not t.__flags__ & _HEAP_TYPE and t.__module__ == "numpy"
 
 
 def is_array_type(t: type) -> bool:
     """Tell whether a type is that of numpy's arrays, and no subclass."""
-    return t is _attribute("ndarray") and not t.__flags__ & _HEAP_TYPE
+    return t is _attribute("ndarray") and not _flags_of(t) & _HEAP_TYPE
 
 
 def is_dtype(t: type) -> bool:
     """Tell whether the instances of a type are dtypes that numpy reduces itself."""
-    metaclass: Any = type(t)
-    if metaclass.__flags__ & _HEAP_TYPE or t.__flags__ & _HEAP_TYPE:
+    metaclass = type(t)
+    if _flags_of(metaclass) & _HEAP_TYPE or t.__flags__ & _HEAP_TYPE:  # another metaclass may say anything
         return False
     dtype = _attribute("dtype")
     return dtype is not None and metaclass is type(dtype) is not type and t.__reduce__ is dtype.__reduce__

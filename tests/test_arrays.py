@@ -437,6 +437,14 @@ def test_learn_is_only_of_numpy() -> None:
     assert arrays.is_dtype(type(numpy.dtype("f8")))
     assert not arrays.is_dtype(type(numpy.dtype))
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numpy, "ndarray", int)
+        assert arrays.learn(numpy.float64) == ()
+        patch.setattr(numpy, "ndarray", Array)
+        assert arrays.learn(numpy.float64) == ()
+        patch.setitem(sys.modules, "numpy", None)
+        assert arrays.learn(numpy.float64) == ()
+
     class Meta(type):
         pass
 
