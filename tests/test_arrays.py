@@ -83,8 +83,8 @@ def _shared() -> Any:
     return [array, array, array.dtype, {"a": array, "b": array.T}, (array.dtype,), numpy.dtype]
 
 
-def _read_only() -> Any:
-    array = numpy.arange(6)
+def _read_only(n: int = 6) -> Any:
+    array = numpy.arange(n, dtype="u1")
     array.flags.writeable = False
     return array
 
@@ -100,6 +100,8 @@ ONE: dict[str, Callable[[], Any]] = {
     "not contiguous": lambda: numpy.arange(20)[::2],
     "broadcast": lambda: numpy.broadcast_to(numpy.arange(3), (4, 3)),
     "read only": _read_only,
+    "tiny, read only": lambda: [*map(_read_only, (0, 0, 1, 1)), b"", b"\0", _read_only(0)],
+    "tiny": lambda: [b"", *(numpy.arange(n, dtype="u1") for n in (0, 0, 1, 1)), b"", b"\0"],
     "big endian": lambda: numpy.arange(5, dtype=">i4"),
     "texts": lambda: numpy.array(["a", "bcd"]),
     "bytes": lambda: numpy.array([b"a", b"bcd"]),
