@@ -336,6 +336,9 @@ def _of_ones_own(pickler: Any, obj: Any) -> None:
 #: How arrays are saved otherwise than dill would.
 OTHERWISE: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
     "registered": lambda patch: patch.setitem(dill.Pickler.dispatch, numpy.ndarray, _of_ones_own),
+    "another function of dill's": lambda patch: patch.setitem(
+        dill.Pickler.dispatch, numpy.ndarray, dill._dill.save_singleton
+    ),
     "not registered": lambda patch: patch.delitem(dill.Pickler.dispatch, numpy.ndarray),
     "registered, dtype": lambda patch: patch.setitem(dill.Pickler.dispatch, type(numpy.dtype("f8")), _of_ones_own),
     "registered, classes of dtypes": lambda patch: patch.setitem(
