@@ -37,7 +37,7 @@ from .known import (
     find_hiding,
     finds_builtins,
     is_by_name,
-    is_class_of_dtypes,
+    name_of_dtypes,
     reduce_of,
     usual_import,
 )
@@ -201,9 +201,10 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
             if plan.proto >= 2 and key in METACLASS_IDS:
                 last.gave_up_for = id(obj)  # so it would for an instance
         elif id(type(t)) in METACLASS_IDS or arrays.is_dtype(t):
-            if is_class_of_dtypes(self.pickler, obj, t):
+            name = name_of_dtypes(self.pickler, obj, t)
+            if name is not None:
                 self.has_other = True
-                return "dtype"
+                return name
             call = self.plan.graft_rule.call_of(self.pickler, t)
             if call is not None and (reduced := call(obj)) is not None:
                 self.asked += 1

@@ -38,9 +38,9 @@ __all__ = [
     "finds_names",
     "has_reduce_entry",
     "is_by_name",
-    "is_class_of_dtypes",
     "is_found",
     "is_refused",
+    "name_of_dtypes",
     "reduce_of",
     "reducer",
     "usual_import",
@@ -208,14 +208,19 @@ def is_found(pickler: Any, obj: Any) -> bool:
     )
 
 
-def is_class_of_dtypes(pickler: Any, obj: Any, t: type) -> bool:
-    """Tell whether an object is the class of all of numpy's dtypes, and C may save it by its name, as stock does."""
+def name_of_dtypes(pickler: Any, obj: Any, t: type) -> str | None:
+    """Return the name by which stock would save the class of all of numpy's dtypes; None if it is not that, or not so.
+
+    The very object counts: another text of the same letters may be in the memo.
+    """
     if not is_dtype_itself(obj):
-        return False
+        return None
     if pickler.dispatch.get(t) is not None:
-        return is_by_name(pickler, obj, t)
+        return obj.__qualname__ if is_by_name(pickler, obj, t) else None
     entry = copyreg.dispatch_table.get(t)
-    return is_numpys_reduce(entry) and _reduce_entry(pickler, t) is entry and is_found(pickler, obj)
+    if is_numpys_reduce(entry) and _reduce_entry(pickler, t) is entry and is_found(pickler, obj):
+        return entry(obj)  # type: ignore[no-any-return]  # it is numpy's
+    return None
 
 
 def finds_names(pickler: Any) -> bool:

@@ -137,6 +137,12 @@ WHERE: dict[str, Callable[[Any], Any]] = {
     "in a list": lambda x: [x, "text", [1, 2], x],
     "in arguments": lambda x: ("f", (x, 3), {"k": x}),
     "among many": lambda x: [{"id": i, "x": x if i % 20 == 3 else i} for i in range(100)],
+    "beside their names": lambda x: [
+        "dtype",
+        x,
+        {"ndarray": x, "numpy": "_reconstruct"},
+        *[{"dtype": [x, "dtype"]}] * 60,
+    ],
     "beside others": lambda x: [Own(1), x, *[numpy.arange(i) for i in range(30)], numpy.eye(2, order="F"), Own(2), [x]],
     "beside somebody's": lambda x: [Own(1), [x, *range(100)], Own(2), x, [str(i) for i in range(60)]],
 }
