@@ -1,9 +1,9 @@
 """numpy's arrays, scalars and dtypes: which of them numpy's own C code reduces, once somebody has imported numpy.
 
-    learn(type)   --> the types of which that is so, if this is one of them      (`instances`)
-    is_dtype(type) -> whether its instances are dtypes that are reduced so
-    reduced(array) -> what C is given for one from protocol 5 on: bytes in the place of a buffer
-    is_little(array): if it is not, to copy it takes longer than all hooks, and is not done in vain
+    array_type(), scalar_types() -> the types of which that is so, for `instances` to keep
+    is_dtype(type)   -> whether its instances are dtypes that are reduced so
+    reduced(array)   -> what C is given for one from protocol 5 on: bytes in the place of a buffer
+    is_little(array) -> if it is not, to copy it takes longer than all hooks, and is not done in vain
 
 These types cannot be changed, so that nobody's code is asked.  What is in an array of objects is asked as everything.
 
@@ -19,7 +19,16 @@ from typing import Any, Final
 
 from ._stdlib import MEMOIZES_BUFFERS
 
-__all__ = ["is_array_type", "is_dtype", "is_dtype_itself", "is_little", "is_numpys_reduce", "learn", "reduced"]
+__all__ = [
+    "array_type",
+    "is_dtype",
+    "is_dtype_itself",
+    "is_little",
+    "is_numpys_reduce",
+    "is_of_numpy",
+    "reduced",
+    "scalar_types",
+]
 
 #: Of more bytes Python saves an array as soon as C does.
 _MOST_BYTES: Final = 1 << 16
@@ -36,21 +45,19 @@ def _attribute(name: str) -> Any:
     return vars(numpy).get(name) if type(numpy) is ModuleType else None
 
 
-def learn(t: type) -> tuple[type, ...]:
-    """Return the type of arrays, and those of scalars, that numpy reduces itself; nothing if `t` is not numpy's.
-
-    Args:
-        t: a type that cannot be changed.
-    """
-    if t.__module__ != "numpy":
-        return ()
+def array_type() -> type | None:
+    """Return the type of numpy's arrays; None if there is none, or it is not what it should be."""
     array = _attribute("ndarray")
+    return array if type(array) is type and _is_numpys(array) else None
+
+
+def scalar_types() -> list[type]:
+    """Return the types of the scalars that numpy reduces itself."""
     scalars = _attribute("sctypeDict")
-    if type(array) is not type or not _is_numpys(array) or type(scalars) is not dict:
-        return ()
+    if type(scalars) is not dict:
+        return []
     others = _attribute("void"), _attribute("object_")
-    found = [array, *(x for x in scalars.values() if type(x) is type and x not in others and _is_numpys(x))]
-    return tuple(dict.fromkeys(found))
+    return [x for x in {*scalars.values()} if type(x) is type and x not in others and _is_numpys(x)]
 
 
 def _is_numpys(t: type) -> bool:
@@ -58,9 +65,9 @@ def _is_numpys(t: type) -> bool:
     return not t.__flags__ & _HEAP_TYPE and t.__module__ == "numpy"
 
 
-def is_array_type(t: type) -> bool:
-    """Tell whether a type is that of numpy's arrays, and no subclass."""
-    return t is _attribute("ndarray") and not _flags_of(t) & _HEAP_TYPE
+def is_of_numpy(t: type) -> bool:
+    """Tell whether a type is one of these: to reduce its instances, numpy imports what it needs by `__import__`."""
+    return not t.__flags__ & _HEAP_TYPE and (t.__module__ == "numpy" or t.__module__ == "numpy.dtypes")
 
 
 def is_dtype(t: type) -> bool:
@@ -79,11 +86,10 @@ def is_dtype_itself(obj: Any) -> bool:
 
 def is_numpys_reduce(reduce: Any) -> bool:
     """Tell whether it is numpy's function by which the classes of dtypes are reduced: that one to its name."""
-    return (
-        type(reduce) is FunctionType
-        and reduce.__name__ == "_DType_reduce"
-        and reduce.__module__ in ("numpy._core", "numpy.core")
-    )
+    if type(reduce) is not FunctionType or reduce.__code__.co_name != "_DType_reduce":
+        return False
+    modules = map(sys.modules.get, ("numpy._core", "numpy.core"))
+    return any(type(module) is ModuleType and vars(module) is reduce.__globals__ for module in modules)
 
 
 def is_little(array: Any) -> bool:

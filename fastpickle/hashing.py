@@ -21,6 +21,7 @@ from operator import is_, length_hint
 from typing import Any, Final
 
 from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, for_batch, note, note_value, stock_methods
+from .arrays import is_of_numpy
 from .doubts import doubt, holds, outside, settled
 from .hooks import ATOM_IDS, ATOMS, Plan, Write, hash_savers
 from .instances import STDLIBS, is_array
@@ -76,7 +77,10 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
         return id(first) in _CONTAINER_IDS
     if id(first) in _PLAIN_IDS or first.__flags__ & HEAP_TYPE:
         return True
-    return first in STDLIBS and not (pickler.proto >= 5 and is_array(first))  # whose buffers are for stock
+    if first not in STDLIBS:
+        return False
+    # Of numpy's there are arrays for which it is, but not where their buffers are for stock.
+    return pickler.proto < 5 if is_array(first) else not is_of_numpy(first)
 
 
 #: So many items; or so many objects memoized before, and containers again.

@@ -161,15 +161,15 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
 
 
 def _is_learnt(t: type) -> bool:
-    """Tell whether a builtin type turns out to be one of numpy's, which is kept in `STDLIBS`; it has been imported."""
-    if t.__flags__ & HEAP_TYPE:
+    """Tell whether a type that is not in `STDLIBS` turns out to be one of numpy's, which are kept there then."""
+    if t.__flags__ & HEAP_TYPE or t.__module__ != "numpy":
         return False
-    found = arrays.learn(t)
-    if not found:
+    array = arrays.array_type()
+    if array is None or array in STDLIBS:
         return False
-    for x in found:
+    scalars = arrays.scalar_types()
+    for x in (array, *scalars):
         STDLIBS[x] = _functions(x)
-    array, *scalars = found
     LOOKED_INTO[array] = arrays.is_little
     _LEAVES.update(map(id, scalars))
     return t in STDLIBS

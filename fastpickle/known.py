@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from . import hooks
 from ._stdlib import NO_VALUE, entry_of, stock_methods
-from .arrays import is_dtype, is_dtype_itself, is_little, is_numpys_reduce
+from .arrays import is_dtype, is_dtype_itself, is_little, is_numpys_reduce, is_of_numpy
 from .hooks import Plan
 from .instances import LOOKED_INTO, METACLASSES, is_array, is_bare, is_somebodys, names
 from .last import last
@@ -141,6 +141,8 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
     if _reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
         return None
     found = names(t, None if entry is NO_VALUE else entry)
+    if found is not None and is_of_numpy(t) and builtins.__import__ is not usual_import:
+        return None  # it is called for each reduce
     if (
         found is not None
         and plan.proto >= 5

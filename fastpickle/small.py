@@ -73,6 +73,7 @@ _MANY: Final = 240
 #: For so many items stands an instance, a class or a function; one or two that are next to nothing are for stock.
 _PER_INSTANCE: Final = 5
 _FEW_LEAVES: Final = 20
+_FEW_ARRAYS: Final = 20
 #: So many of those are written sooner in runs.
 _MANY_LEAVES: Final = 32
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
@@ -122,10 +123,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
                 may_graft = False
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
-        elif id(t) in BY_NAME or is_leaf(t) or is_for_stock(t):
+        elif id(t) in BY_NAME or is_leaf(t) or is_for_stock(t) or is_array(t):
             content = _SOMEBODYS
-        elif is_array(t):
-            content = _ARRAYS
         elif has_only_a_dict(t):
             state = obj.__dict__
             if type(state) is not dict:
@@ -306,7 +305,7 @@ def _content(obj: Any, t: type, most: int) -> int:
     if is_for_hooks:
         return _SOMEBODYS
     if has_arrays:
-        return _ARRAYS
+        return _ARRAYS if n >= _FEW_ARRAYS else _SOMEBODYS
     if n > most:
         return _MUCH
     if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copyreg
 import io
 import pickle
@@ -298,6 +299,27 @@ def test_somebodys(how: str, protocol: int) -> None:
         assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("make", [lambda: [numpy.arange(3)], lambda: [numpy.float64(1)], lambda: [numpy.dtype("f8")]])
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_imports(make: Callable[[], Any], protocol: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy imports by `__import__`, whoever's that is, what it reduces an object to: just as often."""
+    calls: list[str] = []
+    usual = builtins.__import__
+    dumps = [_dumps, fastpickle.dumps, *([dill.dumps, backend.dumps] if dill is not None else [])]
+    for dump in dumps:
+        dump(make(), protocol)
+    monkeypatch.setattr(
+        builtins, "__import__", lambda name, *args, **more: (calls.append(name), usual(name, *args, **more))[1]
+    )
+    counts = []
+    for dump in dumps:
+        calls.clear()
+        dump(make(), protocol)
+        counts.append(sum(name.startswith(("numpy._core", "numpy.core")) for name in calls))
+    assert counts[0] == counts[1]
+    assert counts[2:3] == counts[3:]
+
+
 @pytest.mark.parametrize("answer", [None, True, False])
 def test_buffers(answer: bool | None) -> None:
     """Who wants the buffers gets each of them, and may keep them."""
@@ -439,22 +461,23 @@ def test_large_ones_are_not_copied_in_vain(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(n > 1 << 16 for n in seen)
 
 
-def test_learn_is_only_of_numpy() -> None:
+def test_types_are_only_numpys() -> None:
     """Whoever is called numpy: types that can be changed are none."""
-    assert arrays.learn(int) == ()
-    assert numpy.ndarray in arrays.learn(numpy.ndarray)
-    assert numpy.void not in arrays.learn(numpy.ndarray)
+    assert arrays.array_type() is numpy.ndarray
+    assert numpy.float64 in arrays.scalar_types()
+    assert numpy.void not in arrays.scalar_types()
     assert not arrays.is_dtype(int)
     assert arrays.is_dtype(type(numpy.dtype("f8")))
     assert not arrays.is_dtype(type(numpy.dtype))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numpy, "ndarray", int)
-        assert arrays.learn(numpy.float64) == ()
+        assert arrays.array_type() is None
         patch.setattr(numpy, "ndarray", Array)
-        assert arrays.learn(numpy.float64) == ()
+        assert arrays.array_type() is None
         patch.setitem(sys.modules, "numpy", None)
-        assert arrays.learn(numpy.float64) == ()
+        assert arrays.array_type() is None
+        assert arrays.scalar_types() == []
 
     class Meta(type):
         pass

@@ -30,7 +30,7 @@ from dill import _dill
 
 from .. import hooks
 from .._stdlib import for_batch, is_usual_file, may_run_code
-from ..arrays import is_array_type
+from ..arrays import array_type
 from ..columns import forget
 from ..encoders import (
     Encoder,
@@ -487,7 +487,7 @@ def write_array(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Calla
     """Write an array beside others; None if nothing is written, and nobody's code has run."""
     if (
         id(_dill._create_array) not in pickler.memo
-        or not is_array_type(type(obj))
+        or type(obj) is not array_type()
         or pickler.__dict__.get("_trace_depth", obj) is not None
     ):
         return None

@@ -18,6 +18,7 @@ Not for: patching dill, which stays as it is.
 
 from __future__ import annotations
 
+import builtins
 import codecs
 import io
 import logging
@@ -29,9 +30,10 @@ from typing import Any
 
 from .. import hashing, hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
-from ..arrays import is_array_type, is_little
+from ..arrays import array_type, is_little
 from ..doubts import doubt, holds, outside
 from ..instances import are_for_stock
+from ..known import usual_import
 from ..last import last
 from ..offers import may_be_plain
 from ..pickler import Pickler as _Base
@@ -204,7 +206,9 @@ def _call_of_class(t: type) -> Any:
 
 def _call_for_arrays(pickler: Any, t: type) -> Any:
     """Return the function by which dill saves numpy's arrays, which it makes when it meets one, and its call."""
-    if not is_array_type(t):
+    if (
+        t is not array_type() or builtins.__import__ is not usual_import
+    ):  # numpy imports by that what it reduces them to
         return None
     entry = pickler.dispatch.get(t)
     if not are_dills(entry) or entry.__code__ not in _CODES_OF_SAVE or entry.__name__ != "save_numpy_array":
