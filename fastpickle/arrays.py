@@ -20,6 +20,7 @@ from typing import Any, Final
 from ._stdlib import MEMOIZES_BUFFERS
 
 __all__ = [
+    "HEAP_TYPE",
     "array_type",
     "is_dtype",
     "is_dtype_itself",
@@ -36,7 +37,7 @@ _MOST_BYTES: Final = 1 << 16
 _FEWEST_BYTES: Final = 2
 _PickleBuffer: Final = getattr(pickle, "PickleBuffer", None)  # None where there is no C pickler, which asks for it
 _flags_of: Any = vars(type)["__flags__"].__get__
-_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for types that cannot be changed
+HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for types that cannot be changed, as those that C defines
 
 
 def _attribute(name: str) -> Any:
@@ -62,18 +63,18 @@ def scalar_types() -> list[type]:
 
 def _is_numpys(t: type) -> bool:
     """Tell whether a type is one of numpy's, and cannot be changed."""
-    return not t.__flags__ & _HEAP_TYPE and t.__module__ == "numpy"
+    return not t.__flags__ & HEAP_TYPE and t.__module__ == "numpy"
 
 
 def is_of_numpy(t: type) -> bool:
     """Tell whether a type is one of these: to reduce its instances, numpy imports what it needs by `__import__`."""
-    return not t.__flags__ & _HEAP_TYPE and (t.__module__ == "numpy" or t.__module__ == "numpy.dtypes")
+    return not t.__flags__ & HEAP_TYPE and (t.__module__ == "numpy" or t.__module__ == "numpy.dtypes")
 
 
 def is_dtype(t: type) -> bool:
     """Tell whether the instances of a type are dtypes that numpy reduces itself."""
     metaclass = type(t)
-    if _flags_of(metaclass) & _HEAP_TYPE or t.__flags__ & _HEAP_TYPE:  # another metaclass may say anything
+    if _flags_of(metaclass) & HEAP_TYPE or t.__flags__ & HEAP_TYPE:  # another metaclass may say anything
         return False
     dtype = _attribute("dtype")
     return dtype is not None and metaclass is type(dtype) is not type and t.__reduce__ is dtype.__reduce__

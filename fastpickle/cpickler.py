@@ -30,7 +30,7 @@ from typing import Any, Final
 from . import arrays
 from ._stdlib import CPickler
 from .hooks import Plan, are_fetched
-from .instances import LOOKED_INTO
+from .instances import LOOKED_INTO, is_array
 from .known import (
     METACLASS_IDS,
     Refused,
@@ -248,8 +248,8 @@ class _AskingGrafter(Grafter):
         if type(t) is type and t is not type and (call := self.plan.graft_rule.call_of(self.pickler, t)) is not None:
             self.reducers[id(t)] = call
         elif id(t) in self.known:
-            is_array = self.plan.proto >= 5 and LOOKED_INTO.get(t) is arrays.is_little
-            self.reducers[id(t)] = arrays.reduced if is_array else reduce_of(t, self.known[id(t)], self.plan.proto)
+            is_buffer = self.plan.proto >= 5 and is_array(t)
+            self.reducers[id(t)] = arrays.reduced if is_buffer else reduce_of(t, self.known[id(t)], self.plan.proto)
         return answer
 
 

@@ -19,8 +19,9 @@ from typing import Any, Final
 
 from ._stdlib import for_batch, note, refuse_reduce_value
 from .doubts import doubt, holds, outside, watched
-from .hashing import HEAP_TYPE, append_batches, save_all, set_batches
+from .hashing import append_batches, save_all, set_batches
 from .hooks import Plan, Write, hash_savers, saved_by_name
+from .instances import HEAP_TYPE
 from .known import METACLASS_IDS, is_by_name, reducer
 from .levels import end_frozenset, put
 from .reduce import AS_CLASS, LIST_ITERATORS, PAIR_ITERATORS, is_nobodys, reduce_value, usual_form

@@ -24,7 +24,7 @@ from ._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, for_batch, note, note
 from .arrays import is_of_numpy
 from .doubts import doubt, holds, outside, settled
 from .hooks import ATOM_IDS, ATOMS, Plan, Write, hash_savers
-from .instances import STDLIBS, is_array
+from .instances import HEAP_TYPE, STDLIBS, is_array
 from .levels import end_tuple, put
 from .loop import commit_frame
 from .opcodes import (
@@ -49,7 +49,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["HEAP_TYPE", "append_batches", "is_worth_a_plan", "save_all", "save_dict", "set_batches"]
+__all__ = ["append_batches", "is_worth_a_plan", "save_all", "save_dict", "set_batches"]
 
 #: A frame that has room for this much is not full before what follows a prefix.
 _ROOM: Final = 1024
@@ -88,7 +88,6 @@ _FEWEST: Final = 12
 _MANY: Final = 64
 _CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set)))
 _PLAIN_IDS: Final = ATOM_IDS | _CONTAINER_IDS
-HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for a type that is written in C
 
 
 def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:

@@ -28,6 +28,7 @@ from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any
 
 from . import arrays
+from .arrays import HEAP_TYPE
 from .hooks import ATOM_IDS, PLAIN_IDS
 
 __all__ = [
@@ -386,7 +387,6 @@ LOOKED_INTO: dict[type, Callable[[Any], bool]] = {
     collections.OrderedDict: _are_keys_pure,
     collections.Counter: _are_keys_pure,
 }
-HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for the builtin types
 _UNKNOWN: Any = None
 
 

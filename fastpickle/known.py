@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from . import hooks
 from ._stdlib import NO_VALUE, entry_of, stock_methods
-from .arrays import is_dtype, is_dtype_itself, is_little, is_numpys_reduce, is_of_numpy
+from .arrays import is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
 from .hooks import Plan
 from .instances import LOOKED_INTO, METACLASSES, is_array, is_bare, is_somebodys, names
 from .last import last
@@ -143,12 +143,7 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> frozenset[str] | None:
     found = names(t, None if entry is NO_VALUE else entry)
     if found is not None and is_of_numpy(t) and builtins.__import__ is not usual_import:
         return None  # it is called for each reduce
-    if (
-        found is not None
-        and plan.proto >= 5
-        and LOOKED_INTO.get(t) is is_little
-        and pickler._buffer_callback is not None
-    ):
+    if found is not None and plan.proto >= 5 and is_array(t) and pickler._buffer_callback is not None:
         return None  # it is asked about each array
     return found
 

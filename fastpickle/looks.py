@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from . import hooks
 from ._stdlib import BATCHSIZE, Framer, StockPickler
+from .arrays import HEAP_TYPE
 from .hooks import PLAIN, Plan
 
 __all__ = ["BY_ANYBODY", "BY_DEFAULT", "BY_ENTRY", "BY_STDLIB", "Dump", "kind_of", "plan", "settled"]
@@ -260,7 +261,6 @@ _STDLIBS: dict[type, tuple[Any, ...]] = {
     )
 }  # fmt: skip
 _namedtuple_getnewargs: Any = vars(namedtuple("_namedtuple_getnewargs", "a"))["__getnewargs__"].__code__
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not set for the builtin types
 
 #: Kinds of types: their instances are reduced by anybody's code, ...
 BY_ANYBODY: Final = 0
@@ -294,7 +294,7 @@ def kind_of(pickler: Any, t: type) -> int:
     base: Any = None
     has_slots = False
     for c in t.__mro__[:-1]:
-        if not c.__flags__ & _HEAP_TYPE:
+        if not c.__flags__ & HEAP_TYPE:
             if c not in _BASES or base is not None:
                 return BY_ANYBODY
             base = c

@@ -73,8 +73,9 @@ _MANY: Final = 240
 #: For so many items stands an instance, a class or a function; one or two that are next to nothing are for stock.
 _PER_INSTANCE: Final = 5
 _FEW_LEAVES: Final = 20
+#: Where there are fewer items, arrays are for stock, too.
 _FEW_ARRAYS: Final = 20
-#: So many of those are written sooner in runs.
+#: So many leaves are written sooner in runs.
 _MANY_LEAVES: Final = 32
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
 _MOST_BITS: Final = 1024

@@ -44,7 +44,7 @@ from typing import Any, Final
 from . import hooks
 from .columns import write_int
 from .opcodes import BINGET, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, pack_binbytes, pack_binfloat, pack_binunicode
-from .shapes import are_sortable
+from .shapes import LONG_HEADERS, are_sortable
 from .splicing import write_dump
 
 __all__ = ["at_once"]
@@ -209,19 +209,12 @@ def _encode(
     return True
 
 
-def _text(x: str) -> bytes:
+def _text(headers: tuple[bytes, ...], x: str) -> bytes:
     if len(x) > _LONGEST:
         raise _TooLong
     encoded = x.encode()
     n = len(encoded)
-    return (SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded
-
-
-def _text_of_older(x: str) -> bytes:
-    if len(x) > _LONGEST:
-        raise _TooLong
-    encoded = x.encode()
-    return pack_binunicode(BINUNICODE, len(encoded)) + encoded
+    return (headers[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded
 
 
 def _bytes(x: bytes) -> bytes:
@@ -234,7 +227,7 @@ def _bytes(x: bytes) -> bytes:
 def _atoms(proto: int, memoizes_bytes: bool) -> _Atoms:
     """Return what encodes atoms at a protocol."""
     encoders: dict[type, Callable[[Any], bytes]] = {
-        str: _text if proto >= 4 else _text_of_older,
+        str: partial(_text, SHORT_BINUNICODE if proto >= 4 else LONG_HEADERS),
         int: write_int,
         float: partial(pack_binfloat, BINFLOAT),
         bool: (NEWFALSE, NEWTRUE).__getitem__,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, Run, check
+from oracle.compare import ALL, Implementation, Run, check, stock_dumps
 from oracle.engines import PURE
 
 import fastpickle
@@ -186,19 +186,13 @@ def test_same_bytes(name: str, where: str, protocol: int) -> None:
     def make() -> Any:
         return WHERE[where](ONE[name]())
 
-    expected = outcome(_dumps, make, protocol)
+    expected = outcome(stock_dumps, make, protocol)
     assert outcome(fastpickle.dumps, make, protocol) == expected
     assert outcome(fastpickle.dumps, make, protocol) == expected  # what is remembered of the last one
     expected = outcome(_by(_Stock), make, protocol)
     assert outcome(_by(fastpickle.Pickler), make, protocol) == expected
     with fastpickle.patched():
         assert outcome(_by(_Stock), make, protocol) == expected
-
-
-def _dumps(obj: Any, protocol: int) -> bytes:
-    file = io.BytesIO()
-    _Stock(file, protocol).dump(obj)
-    return file.getvalue()
 
 
 @pytest.fixture
@@ -305,7 +299,7 @@ def test_imports(make: Callable[[], Any], protocol: int, monkeypatch: pytest.Mon
     """numpy imports by `__import__`, whoever's that is, what it reduces an object to: just as often."""
     calls: list[str] = []
     usual = builtins.__import__
-    dumps = [_dumps, fastpickle.dumps, *([dill.dumps, backend.dumps] if dill is not None else [])]
+    dumps = [stock_dumps, fastpickle.dumps, *([dill.dumps, backend.dumps] if dill is not None else [])]
     for dump in dumps:
         dump(make(), protocol)
     monkeypatch.setattr(
@@ -457,7 +451,7 @@ def test_large_ones_are_not_copied_in_vain(monkeypatch: pytest.MonkeyPatch) -> N
         cpickler.LOOKED_INTO, numpy.ndarray, lambda array: (seen.append(array.nbytes), is_little(array))[1]
     )
     obj = [numpy.zeros(1 << 20, "u1"), "x", object()]
-    assert fastpickle.dumps(obj, 4) == _dumps(obj, 4)
+    assert fastpickle.dumps(obj, 4) == stock_dumps(obj, 4)
     assert all(n > 1 << 16 for n in seen)
 
 

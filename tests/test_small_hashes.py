@@ -12,6 +12,7 @@ import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ def test_dicts_of_datasets(tried: list[bool]) -> None:
     for obj in (vars(pickle), {"__name__": "pickle"}, [main], {**main, "k0": 1}):
         found = []
         for is_installed in (False, True):
-            with fastpickle.patched() if is_installed else _Nothing():
+            with fastpickle.patched() if is_installed else nullcontext():
                 pickler = _with_stream(cls, 4)
                 pickler._main = types.ModuleType("made")
                 pickler._main.__dict__.clear()
@@ -282,7 +283,7 @@ def test_hooks(name: str, protocol: int, tried: list[bool]) -> None:
     obj = {"b": ["x", 1], "a": (2, "x")}
     found = []
     for is_installed in (False, True):
-        with pytest.MonkeyPatch.context() as patch, fastpickle.patched() if is_installed else _Nothing():
+        with pytest.MonkeyPatch.context() as patch, fastpickle.patched() if is_installed else nullcontext():
             hasher = made(joblib.hashing.Hasher, protocol)
             FORBIDDEN[name](hasher, patch)
             found.append(outcome(hasher, obj))
@@ -295,7 +296,7 @@ def test_files(tried: list[bool]) -> None:
     obj = {"b": ["x", 1], "a": (2, "x")}
     found: list[Any] = []
     for is_installed in (False, True):
-        with fastpickle.patched() if is_installed else _Nothing():
+        with fastpickle.patched() if is_installed else nullcontext():
             hasher = made(joblib.hashing.Hasher, 3)
             hasher.stream = _Kept()
             _Stock.__init__(hasher, hasher.stream, 3)
@@ -376,7 +377,7 @@ def test_another_rule(is_unsorted: bool, protocol: int, monkeypatch: pytest.Monk
     for obj in {"b": [1], "a": (2,)}, ["x", text, text]:
         found = []
         for is_installed in (False, True):
-            with fastpickle.patched() if is_installed else _Nothing():
+            with fastpickle.patched() if is_installed else nullcontext():
                 hasher = Own(io.BytesIO(), protocol)
                 hasher.stream = hasher.framer.file_write.__self__
                 hasher.is_unsorted = is_unsorted
@@ -398,7 +399,7 @@ def test_inside_of_a_dump(tried: list[bool]) -> None:
 
     found = []
     for is_installed in (False, True):
-        with fastpickle.patched() if is_installed else _Nothing():
+        with fastpickle.patched() if is_installed else nullcontext():
             hasher = made(joblib.hashing.Hasher, 3)
             hasher.dump([Inner(hasher)])
             found.append(hasher.stream.getvalue())
@@ -437,7 +438,7 @@ def test_what_the_functions_call(patched: str, cls: str, n: int) -> None:
     found = []
     for is_installed in (False, True):
         calls = []
-        with fastpickle.patched() if is_installed else _Nothing():
+        with fastpickle.patched() if is_installed else nullcontext():
             original = getattr(owner, name)
 
             def counting(self: Any, *args: Any) -> Any:
@@ -499,7 +500,7 @@ def test_what_the_functions_of_datasets_call(name: str, n: int) -> None:
     found = []
     for is_installed in (False, True):
         calls = []
-        with fastpickle.patched() if is_installed else _Nothing(), pytest.MonkeyPatch.context() as patch:
+        with fastpickle.patched() if is_installed else nullcontext(), pytest.MonkeyPatch.context() as patch:
             original = getattr(cls, name)
 
             def counting(self: Any, *args: Any, **more: Any) -> Any:
@@ -510,12 +511,6 @@ def test_what_the_functions_of_datasets_call(name: str, n: int) -> None:
             found.append((outcome(_with_stream(datasets.utils._dill.Pickler, 4), obj), calls))
     assert found[0] == found[1]
     assert found[0][1]
-
-
-class _Nothing:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *args: object) -> None: ...
 
 
 def test_recursion_limit() -> None:
@@ -529,7 +524,7 @@ def test_recursion_limit() -> None:
     for left in range(8, 120, 4):
         found = []
         for is_installed in (False, True):
-            with fastpickle.patched() if is_installed else _Nothing():
+            with fastpickle.patched() if is_installed else nullcontext():
                 try:
                     found.append(at(limit - left - _depth()))
                 except RecursionError:

@@ -205,10 +205,12 @@ def _call_of_class(t: type) -> Any:
 
 
 def _call_for_arrays(pickler: Any, t: type) -> Any:
-    """Return the function by which dill saves numpy's arrays, which it makes when it meets one, and its call."""
-    if (
-        t is not array_type() or builtins.__import__ is not usual_import
-    ):  # numpy imports by that what it reduces them to
+    """Return the function by which dill saves numpy's arrays, which it makes when it meets one, and its call.
+
+    Once it is met, arrays beside others are written by `write_array`.
+    """
+    # numpy imports by `__import__` what it reduces them to.
+    if t is not array_type() or builtins.__import__ is not usual_import:
         return None
     entry = pickler.dispatch.get(t)
     if not are_dills(entry) or entry.__code__ not in _CODES_OF_SAVE or entry.__name__ != "save_numpy_array":
