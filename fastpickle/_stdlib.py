@@ -31,6 +31,7 @@ __all__ = [
     "ASKS_PERSISTENT_ID_ALWAYS",
     "BATCHSIZE",
     "FRAMES_ARE_BYTESIO",
+    "HAS_KNOWN_BYTECODE",
     "MAY_RUN_OUT_OF_STACK",
     "MEMOIZES_BUFFERS",
     "NO_VALUE",
@@ -71,6 +72,9 @@ def _frames_are_bytesio() -> bool:
 
 
 FRAMES_ARE_BYTESIO: bool = _frames_are_bytesio()
+
+#: Whether an instruction by the name of one that `bytecode` knows does what that does.
+HAS_KNOWN_BYTECODE: bool = sys.implementation.name == "cpython" and sys.version_info < (3, 16)
 
 
 def _asks_persistent_id_always() -> bool:

@@ -26,7 +26,7 @@ from .columns import forget
 from .doubts import Dump
 from .encoders import Memo, NotBrief, Parts, encode_all, encode_name
 from .hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
-from .instances import ASKED_FOR, has_only_a_dict, is_for_stock
+from .instances import ASKED_FOR, has_known_reduce, has_only_a_dict, is_for_stock
 from .known import METACLASS_IDS, has_reduce_entry
 from .lazymemo import BEHIND_FEW
 from .levels import Level, note_levels, save_levels
@@ -84,11 +84,12 @@ BY_NAME: Final = METACLASS_IDS | {id(FunctionType), id(BuiltinFunctionType)}
 _MEMOIZED_SET: Final = EMPTY_SET + MEMOIZE
 _MEMOIZED_FROZENSET: Final = FROZENSET + MEMOIZE
 _NEW: Final = EMPTY_TUPLE + NEWOBJ + MEMOIZE
-#: What is known of a type: its instances have nothing but a `__dict__`; their reduce is written in C; or it may be
-#: anybody's, or there is a dispatch entry, or a library's `save` does something of its own.
+#: What is known of a type: its instances have nothing but a `__dict__`; their reduce is written in C; or it is known to
+#: run nobody's code; or it may, or there is a dispatch entry, or a library's `save` does something of its own.
 _BARE: Final = 1
 _IN_C: Final = 2
-_NOT_FOR_US: Final = 3
+_KNOWN: Final = 3
+_NOT_FOR_US: Final = 4
 
 
 def save_few(
@@ -359,7 +360,11 @@ def _encode(
                     ending = BUILD
                     items = iter((state,))
                     break
-                reduce = x.__reduce_ex__ if kind == _IN_C else None
+                reduce = None
+                if kind == _IN_C or (
+                    kind == _KNOWN and type(state := x.__dict__) is dict and ASKED_FOR.isdisjoint(state)
+                ):
+                    reduce = x.__reduce_ex__
                 if type(reduce) is not BuiltinMethodType or reduce.__self__ is not x:
                     # C is left what it may write
                     return _put_back(levels, owner, ending, items, _ANYBODYS_NEXT if is_for_stock(t) else _MUCH)
@@ -484,7 +489,9 @@ def _kind_of(pickler: Any, plan: Plan, t: type) -> int:
         return _NOT_FOR_US
     if has_only_a_dict(t):
         return _BARE if copyreg._slotnames is _slotnames else _NOT_FOR_US  # type: ignore[attr-defined]  # as above
-    return _IN_C if t in WRITTEN_IN_C or t is range else _NOT_FOR_US
+    if t in WRITTEN_IN_C or t is range:
+        return _IN_C
+    return _KNOWN if has_known_reduce(t) else _NOT_FOR_US
 
 
 def undo_few(pickler: Any) -> None:

@@ -27,7 +27,7 @@ from decimal import Decimal
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any
 
-from . import arrays
+from . import arrays, bytecode
 from .arrays import HEAP_TYPE
 from .hooks import ATOM_IDS, PLAIN_IDS
 
@@ -42,6 +42,7 @@ __all__ = [
     "STDLIBS",
     "are_for_stock",
     "are_somebodys",
+    "has_known_reduce",
     "has_only_a_dict",
     "held_by",
     "is_array",
@@ -51,6 +52,7 @@ __all__ = [
     "is_leaf",
     "is_plain_class",
     "is_somebodys",
+    "may_have_only_a_dict",
     "names",
 ]
 
@@ -194,12 +196,15 @@ def is_plain_class(t: type) -> bool:
 
 
 def is_default(t: type) -> bool:
-    """Tell whether instances of `t` are reduced by `object.__reduce_ex__`, which finds nobody's function to call."""
-    if (
-        _found(t, "__reduce_ex__") is not _OBJECTS["__reduce_ex__"]
-        or _found(t, "__reduce__") is not _OBJECTS["__reduce__"]
-        or _found(t, "__getnewargs_ex__") is not _ABSENT
-    ):
+    """Tell whether instances of `t` are reduced by `object.__reduce_ex__`, which finds nobody's function to call.
+
+    Or none but one that is sure to run nobody's code, nor to change anything (`bytecode`).
+    """
+    for name in ("__reduce_ex__", "__reduce__"):
+        reduce = _found(t, name)
+        if reduce is not _OBJECTS[name]:
+            return _is_known(t, reduce, is_reduce=True)
+    if _found(t, "__getnewargs_ex__") is not _ABSENT:
         return False
     base: Any = None
     for c in t.__mro__[:-1]:
@@ -227,7 +232,7 @@ def is_default(t: type) -> bool:
     elif getstate is _OBJECTS.get("__getstate__", _ABSENT):  # which object has from 3.11 on
         slots = _slot_names(t)
     else:
-        return False
+        return _is_known(t, getstate)
     return (
         type(slots) is list
         and len(slots) < 500
@@ -235,13 +240,52 @@ def is_default(t: type) -> bool:
     )
 
 
+def _is_known(t: type, function: Any, *, is_reduce: bool = False) -> bool:
+    """Tell whether a function of a class that `is_plain_class` runs nobody's code, nor changes anything.
+
+    Args:
+        t: the class.
+        function: what stands in it: a `__getstate__`.
+        is_reduce: whether it is a `__reduce__` or `__reduce_ex__` instead, which is to give a call of the class.
+    """
+    does = bytecode.known(function)
+    if (
+        does is None
+        or (is_reduce and not bytecode.makes_instance(function, does, t))
+        or not bytecode.looks_up_names(function, does)
+        or (does.has_dict and not t.__dictoffset__)
+    ):
+        return False
+    for c in t.__mro__:
+        if not c.__dict__.keys().isdisjoint(does.reads):  # else they are the instance's own
+            break
+    else:
+        return True
+    for name in does.reads:
+        found = _found(t, name)
+        if (
+            found is not _ABSENT
+            and type(found) not in (MemberDescriptorType, FunctionType)
+            and _found(type(found), "__get__") is not _ABSENT
+        ):
+            return False
+    return True
+
+
 def is_somebodys(t: type) -> bool:
     """Tell, in 0.3 us, whether a class has one of `REDUCES`, so that `names` gives None; if not, it may do so yet."""
     if type(t) is not type or not t.__flags__ & HEAP_TYPE:
         return False
     for c in t.__mro__:
-        if not REDUCES.isdisjoint(vars(c)):
-            return c is not object and vars(c).get("__getstate__") is not _dataclass_getstate and t not in STDLIBS
+        of_class = c.__dict__
+        own = of_class.keys() & REDUCES  # sooner than isdisjoint(), which goes through all that a class has
+        if own:
+            if c is object or of_class.get("__getstate__") is _dataclass_getstate or t in STDLIBS:
+                return False
+            for name in own:  # noqa: SIM110  # any() of a generator takes three times as long
+                if bytecode.known(of_class[name]) is None:
+                    return True
+            return False
     return False
 
 
@@ -336,9 +380,14 @@ def is_bare(t: type) -> bool:
         and type(t) is not enum.EnumMeta
         and t.__basicsize__ == _Dummy.__basicsize__
         and not t.__itemsize__
+        and not any(c in _BASES or (c is not object and not REDUCES.isdisjoint(vars(c))) for c in t.__mro__)
         and _slot_names(t) == []
-        and not any(c in _BASES for c in t.__mro__)
     )
+
+
+def may_have_only_a_dict(t: type) -> bool:
+    """Tell, in 0.1 us, whether there is room for nothing but a `__dict__` in instances of a class of somebody's."""
+    return bool(t.__flags__ & HEAP_TYPE and t.__dictoffset__) and t.__basicsize__ == _Dummy.__basicsize__
 
 
 def has_only_a_dict(t: type) -> bool:
@@ -360,8 +409,28 @@ def has_only_a_dict(t: type) -> bool:
     return False
 
 
+def has_known_reduce(t: type) -> bool:
+    """Tell, in 2 us, whether `is_default` and `is_plain_class` are sure to hold for a class with one of `REDUCES`."""
+    if type(t) is not type or not t.__dictoffset__ or t.__basicsize__ != _Dummy.__basicsize__ or t.__itemsize__:
+        return False
+    name = ""
+    function: Any = None
+    for c in t.__mro__[:-1]:
+        of_class = c.__dict__
+        unusual = of_class.keys() & _ASKED_OR_GOT
+        if unusual:
+            if name or len(unusual) > 1:
+                return False
+            (name,) = unusual
+            function = of_class[name]
+        if not c.__flags__ & HEAP_TYPE or type(of_class.get("__dict__", _DICT)) is not type(_DICT):
+            return False
+    return name in REDUCES and _is_known(t, function, is_reduce=name != "__getstate__")
+
+
 #: What a class has that changes how an attribute is got, or what comes of a reduce.
-_UNUSUAL = ASKED_FOR | {"__getattribute__", "__getattr__", "__class__", "__slots__"}
+_ASKED_OR_GOT = ASKED_FOR | {"__getattribute__", "__getattr__", "__class__"}
+_UNUSUAL = _ASKED_OR_GOT | {"__slots__"}
 _NO_SLOTS: list[str] = []
 
 

@@ -23,7 +23,7 @@ from . import hooks, small_hashes
 from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from .few import BY_NAME, begin_frame, go_on, save_few
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
-from .instances import has_only_a_dict, held_by, is_array, is_for_stock, is_leaf
+from .instances import has_only_a_dict, held_by, is_array, is_for_stock, is_leaf, may_have_only_a_dict
 from .known import METACLASS_IDS
 from .last import last
 from .lazymemo import is_lazy
@@ -72,6 +72,8 @@ _FEW_PIECES: Final = 60
 _MANY: Final = 240
 #: For so many items stands an instance, a class or a function; one or two that are next to nothing are for stock.
 _PER_INSTANCE: Final = 5
+#: With no more in its `__dict__`, an instance of a class with a reduce of its own is for stock.
+_FEW_PARTS: Final = 6
 _FEW_LEAVES: Final = 20
 #: Where there are fewer items, arrays are for stock, too.
 _FEW_ARRAYS: Final = 20
@@ -126,13 +128,14 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             return False
         elif id(t) in BY_NAME or is_leaf(t) or is_for_stock(t) or is_array(t):
             content = _SOMEBODYS
-        elif has_only_a_dict(t):
+        elif may_have_only_a_dict(t):
             state = obj.__dict__
             if type(state) is not dict:
                 return False
-            if may_graft and is_own and not (last.may_be_little(t) and _content(state, dict, _FEW) < _MUCH):
+            n = _content(state, dict, _FEW)
+            if may_graft and is_own and not (last.may_be_little(t) and n < _MUCH):
                 return False
-            content = _INSTANCES
+            content = _INSTANCES if n > _FEW_PARTS or has_only_a_dict(t) else _SOMEBODYS
         else:
             held = held_by(obj, t)  # if it is little, nothing is to be gained
             if held is None or _content(held, tuple, _FEW) >= _INSTANCES:  # in which there may be much

@@ -1,0 +1,537 @@
+"""Reduces of one's own that run nobody's code: which are known by their bytecode, and that the bytes are stock's."""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import copyreg
+import io
+import pickle
+import re
+import types
+from collections.abc import Callable
+from textwrap import dedent, indent
+from typing import Any
+
+import pytest
+from oracle.allowed import PYPY
+from oracle.compare import ALL, stock_dumps
+
+import fastpickle
+from fastpickle import bytecode, instances, quick
+from fastpickle._stdlib import CPickler
+
+try:
+    import dill
+except ImportError:
+    dill = None
+else:
+    from fastpickle.backends import dill as backend
+
+    dill.extend(False)
+if PYPY:
+    pytest.skip("its instructions are others", allow_module_level=True)
+_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+log: list[Any] = []
+
+
+class Point:
+    """Has what the functions below read."""
+
+    def __init__(self, n: int = 1) -> None:
+        self.a = n
+        self.b = [n, str(n)]
+        self.lock = None
+
+    def method(self) -> int:
+        return self.a
+
+    @property
+    def asked(self) -> int:
+        log.append("asked")
+        return 5
+
+
+class Other(Point):
+    """Another class."""
+
+
+def _points_class() -> Any:
+    """Have a function in a class see that class, as `super()` does."""
+
+    class Inner(Point):
+        def __reduce__(self) -> Any:
+            return __class__, (self.a,)  # type: ignore[name-defined]
+
+    return Inner
+
+
+#: What a `__reduce__`, `__reduce_ex__` or `__getstate__` does that is known to run nobody's code.
+KNOWN = {
+    "reduce_named": "return Made, (self.a,)",
+    "reduce_class": "return self.__class__, (self.a,)",
+    "reduce_type": "return type(self), (self.a,)",
+    "reduce_none": "return Made, ()",
+    "reduce_constant": "return Made, (7,)",
+    "reduce_state": "return Made, (), self.__dict__",
+    "reduce_own_state": 'return Made, (), {"a": self.a, "b": self.b}',
+    "reduce_attribute": "return Made, self.args",
+    "reduce_ex": "return Made, (self.a, protocol)",
+    "reduce_variables": """
+        a = self.a
+        args = a, self.b
+        return Made, args
+    """,
+    "state_copy": "return self.__dict__.copy()",
+    "state_dict": "return self.__dict__",
+    "state_without": """
+        state = self.__dict__.copy()
+        del state["lock"]
+        return state
+    """,
+    "state_changed": """
+        state = dict(self.__dict__)
+        state["lock"] = None
+        state.pop("b", None)
+        state.pop("a")
+        return state
+    """,
+    "state_merged": 'return {**self.__dict__, "more": 1}',
+    "state_pair": "return self.a, self.b",
+    "state_list": "return [self.a, self.b, self.a]",
+    "state_named": 'return {"a": self.a, "b": self.b, "c": "text"}',
+    "state_one": "return self.b",
+    "state_none": "return None",
+    "state_false": "return False",
+    "state_method": "return self.method",
+    "state_class": "return (self.__class__, Other, self.a)",
+    "state_long": """
+        return (self.a, self.b, self.a, self.b, self.a, self.b, self.a, self.b, self.a, self.b, self.a, [self.a],
+                {"a": [self.b, self.a, 1000, 2.5, None, True, b"x", 1 << 70]}, (), {}, [])
+    """,
+    "state_missing": "return self.a, self.nothing",
+    "state_without_missing": """
+        state = self.__dict__.copy()
+        del state["nothing"]
+        return state
+    """,
+}
+#: Their bytecode is known, but not what comes of it.
+NOT_MAKING = {
+    "reduce_other": "return Other, (self.a,)",
+    "reduce_five": "return Made, (self.a,), None, None, None",
+    "reduce_with_state": "return Made, (self.a,), self.__dict__",
+    "reduce_text": 'return "Made"',
+    "state_asked": "return self.asked",
+}
+UNKNOWN = {
+    "reduce_called": "return Made, (len(self.b),)",
+    "reduce_newobj": "return copyreg.__newobj__, (Made,)",
+    "state_logged": 'log.append("state"); return self.a',
+    "state_sub": "return self.b[0]",
+    "state_set": "self.a = 2; return self.__dict__",
+    "state_if": "return self.__dict__ if self.a else None",
+    "state_loop": 'return {name: getattr(self, name) for name in ("a", "b")}',
+    "state_or": "return self.a or self.b",
+    "state_text": 'return f"{self.lock}"',
+    "state_sum": "return self.a + 1",
+    "state_unpacked": "a, b = self.b; return a",
+    "state_own": 'self.__dict__["a"] = 2; return self.__dict__',
+    "state_popped": 'return self.__dict__.pop("a")',
+    "state_updated": """
+        state = self.__dict__.copy()
+        state.update(a=1)
+        return state
+    """,
+    "state_other_key": "return {self.a: 1}",
+    "state_other_dict": "return {**self.b}",
+    "state_of_other": "return self.b.copy",
+    "state_deleted": "del self.a; return None",
+    "state_global": "global seen; seen = self",
+    "state_generator": "yield self.a",
+    "state_async": "return self.a",
+    "state_lambda": "return (lambda: self.a)()",
+    "state_nested": "return (lambda: self)",
+    "state_try": """
+        try:
+            return self.nothing
+        except AttributeError:
+            log.append("caught")
+            return 5
+    """,
+    "state_with": """
+        with self.a:
+            return 1
+    """,
+    "state_is": "return self.a is None",
+    "state_super": "return super().__getstate__()",
+    "state_import": """
+        import os
+        return os
+    """,
+    "state_unbound": """
+        del self
+        return self
+    """,
+}
+
+
+def _function(name: str, body: str) -> Any:
+    """Return a function of that name that does that."""
+    arguments = "self, protocol" if name == "reduce_ex" else "self"
+    start = "async def" if name == "state_async" else "def"
+    made: dict[str, Any] = {}
+    exec(f"{start} {name}({arguments}):\n{indent(dedent(body), '    ')}", globals(), made)
+    return made[name]
+
+
+FUNCTIONS: dict[str, Any] = {name: _function(name, body) for name, body in (KNOWN | NOT_MAKING | UNKNOWN).items()}
+
+
+class Made(Point):
+    """Gets one of the functions, a copy with a code of its own."""
+
+
+class Slotted:
+    """Gets one of them, too."""
+
+    __slots__ = ("a", "args", "b", "lock")
+
+    def __init__(self, n: int = 1) -> None:
+        self.a = n
+        self.b = [n]
+        self.lock = None
+
+
+def give(patch: pytest.MonkeyPatch, name: str, cls: Any = Made) -> None:
+    """Give a class one of the functions, with a code of its own, as its reduce or state."""
+    kind = name.partition("_")[0]
+    method = "__getstate__" if kind == "state" else "__reduce_ex__" if name == "reduce_ex" else "__reduce__"
+    own = types.FunctionType(FUNCTIONS[name].__code__.replace(), globals(), name)
+    patch.setattr(cls, method, own, raising=False)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_which_are_known(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (bytecode.known(FUNCTIONS[name]) is None) is (name in UNKNOWN)
+    give(monkeypatch, name)
+    assert (instances.names(Made, None) is None) is (name not in KNOWN)
+    assert instances.has_known_reduce(Made) is (name in KNOWN)
+    assert instances.is_somebodys(Made) is (name in UNKNOWN)
+
+
+def _shared() -> list[Any]:
+    made = Made(1)
+    made.b = ["x", made]
+    return [made, made.b, made, Made(2), made.__dict__]
+
+
+def _with_args() -> list[Any]:
+    found = [Made(i) for i in range(40)]
+    for i, made in enumerate(found):
+        made.args = (i, "x") if i % 7 else [1]
+    return found
+
+
+def _in_its_arguments() -> Any:
+    made = Made(1)
+    made.a = [made, 5]
+    made.args = ([made],)
+    return made
+
+
+WHERE: dict[str, Callable[[], Any]] = {
+    "alone": lambda: Made(1),
+    "few": lambda: [Made(i) for i in range(3)],
+    "in rows": lambda: [{"id": i, "made": Made(i)} for i in range(10)],
+    "many": lambda: [Made(i) for i in range(70)],
+    "a thousand": lambda: {i: Made(i) for i in range(1001)},
+    "much in one": lambda: Made([*range(3000)]),
+    "shared": _shared,
+    "with arguments": _with_args,
+    "in its arguments": _in_its_arguments,
+    "beside somebody's": lambda: [Made(1), Logged(1), Made(2), [Made(3), [Logged(2)], *range(100)], Made(4)],
+    "far inside": lambda: [[[{"x": (Made(1), [Made(2)])}]] * 2, Made(3)],
+}
+
+
+class Logged:
+    """Has a reduce that is to be called just as often, where stock calls it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> Any:
+        log.append(self.value)
+        return Logged, (self.value,)
+
+
+def outcome(dump: Callable[[Any, int], Any], make: Callable[[], Any], protocol: int) -> Any:
+    """Return what was dumped, or the error, and what was logged."""
+    log.clear()
+    try:
+        found = dump(make(), protocol)
+    except Exception as exc:
+        found = _told(exc)
+    return found, [*log]
+
+
+def _told(exc: Exception) -> Any:
+    """Return what an error says, but for addresses."""
+    notes = getattr(exc, "__notes__", ())
+    return type(exc), [re.sub("0x[0-9a-f]+", "0x", text) for text in (str(exc), *notes)]
+
+
+def _by(cls: Any) -> Callable[[Any, int], Any]:
+    def dump(obj: Any, protocol: int) -> Any:
+        file = io.BytesIO()
+        pickler = cls(file, protocol)
+        try:
+            pickler.dump(obj)
+            pickler.dump([obj, "more"])
+        except Exception as exc:
+            return file.getvalue(), _told(exc)
+        return file.getvalue(), [(i, type(x)) for i, x in (pickler.memo[key] for key in pickler.memo)]
+
+    return dump
+
+
+def compare(make: Callable[[], Any], protocol: int) -> None:
+    """Compare what is dumped by dumps(), by a pickler, installed, and through dill."""
+    expected = outcome(stock_dumps, make, protocol)
+    for _ in range(2):  # what is remembered of the last one
+        assert outcome(fastpickle.dumps, make, protocol) == expected
+    expected = outcome(_by(_Stock), make, protocol)
+    assert outcome(_by(fastpickle.Pickler), make, protocol) == expected
+    with fastpickle.patched():
+        assert outcome(_by(_Stock), make, protocol) == expected
+    if dill is not None:
+        expected = outcome(dill.dumps, make, protocol)
+        assert outcome(backend.dumps, make, protocol) == expected
+        with fastpickle.patched():
+            assert outcome(dill.dumps, make, protocol) == expected
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "state_async"])  # nobody awaits it
+def test_same_bytes(name: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a class has for a reduce; each instance's functions see and say the same."""
+    give(monkeypatch, name)
+    for protocol in (4, 2, 5) if where != "few" else ALL:
+        compare(WHERE[where], protocol)
+
+
+@pytest.mark.parametrize(
+    "name", ["state_pair", "state_named", "state_copy", "state_dict", "state_changed", "reduce_type"]
+)
+@pytest.mark.parametrize("many", [1, 5, 60])
+def test_slots(name: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(monkeypatch, name, Slotted)
+    for protocol in (2, 4):
+        compare(lambda: [Slotted(i) for i in range(many)], protocol)
+
+
+@pytest.mark.skipif(CPickler is None, reason="there is no C pickler")
+@pytest.mark.parametrize("name", [x for x in KNOWN if not x.endswith("missing") and x != "state_method"])
+def test_by_c(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known goes to C, the only proof of which is that C has written it."""
+    found = []
+    ask = quick.Quick._by_c
+    monkeypatch.setattr(quick.Quick, "_by_c", lambda *args: (found.append(ask(*args)), found[-1])[1])
+    give(monkeypatch, name)
+
+    def make() -> list[Any]:
+        made = [Made(i) for i in range(70)]
+        for x in made:
+            x.args = (1, 2)
+        return made
+
+    fastpickle.dumps(make(), 4)
+    assert found.pop()
+
+
+def _set_in_cell(cls: Any) -> None:
+    (cell,) = cls.__reduce__.__closure__
+    cell.cell_contents = Other
+
+
+#: What another object's reduce does to the class, or to what its function sees.
+CHANGES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
+    "reduce": lambda patch: patch.setattr(Made, "__reduce__", lambda self: (Other, (3,)), raising=False),
+    "reduce_ex": lambda patch: patch.setattr(Made, "__reduce_ex__", lambda self, p: (Other, (3,)), raising=False),
+    "state": lambda patch: patch.setattr(Made, "__getstate__", FUNCTIONS["state_logged"], raising=False),
+    "code": lambda patch: patch.setattr(vars(Made)["__reduce__"], "__code__", FUNCTIONS["reduce_other"].__code__),
+    "new arguments": lambda patch: patch.setattr(
+        Made, "__getnewargs__", lambda self: (log.append(1), 2), raising=False
+    ),
+    "property": lambda patch: patch.setattr(
+        Made, "a", property(lambda self: log.append("a"), lambda self, value: None), raising=False
+    ),
+    "property of a base": lambda patch: patch.setattr(
+        Point, "a", property(lambda self: log.append("a"), lambda self, value: None), raising=False
+    ),
+    "getattribute": lambda patch: patch.setattr(
+        Made, "__getattribute__", lambda self, name: (log.append(name), object.__getattribute__(self, name))[1]
+    ),
+    "class": lambda patch: patch.setattr(Made, "__class__", Other, raising=False),
+    "name in the module": lambda patch: patch.setitem(globals(), "Made", Other),
+    "dict in the module": lambda patch: patch.setitem(globals(), "dict", lambda *args: (log.append("dict"), {})[1]),
+    "type in the module": lambda patch: patch.setitem(globals(), "type", lambda *args: (log.append("type"), Other)[1]),
+    "dict everywhere": lambda patch: patch.setattr(builtins, "dict", lambda *args: (log.append("dict"), {})[1]),
+    "copyreg": lambda patch: patch.setitem(copyreg.dispatch_table, Made, lambda self: (Other, (9,))),
+}
+
+
+class Changing:
+    """Changes something when it is reduced."""
+
+    patch: Any = None
+    how = ""
+
+    def __reduce__(self) -> Any:
+        CHANGES[Changing.how](Changing.patch)
+        log.append("changed")
+        return int, ()
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("name", ["reduce_named", "reduce_type", "state_pair", "state_changed"])
+@pytest.mark.parametrize("many", [1, 60])
+def test_changed_by_another(how: str, name: str, many: int) -> None:
+    """What is known of a class is forgotten when somebody's code has run."""
+    if how == "code" and name.startswith("state"):
+        pytest.skip("there is no reduce of its own")
+    Changing.how = how
+
+    def make() -> Any:
+        return [Made(1), [Made(i) for i in range(many)], Changing(), Made(2), *[Made(i) for i in range(70)]]
+
+    def changed(dump: Any) -> Any:
+        def run(obj: Any, protocol: int) -> Any:
+            with pytest.MonkeyPatch.context() as patch:
+                Changing.patch = patch
+                give(patch, name)
+                return dump(obj, protocol)
+
+        return outcome(run, make, 4)
+
+    assert changed(fastpickle.dumps) == changed(stock_dumps)
+    assert changed(_by(fastpickle.Pickler)) == changed(_by(_Stock))
+
+
+class Meta(type):
+    """A metaclass of somebody's."""
+
+
+class OwnDict(dict):  # type: ignore[type-arg]
+    """A dict of somebody's, which an instance may have for its own."""
+
+    def copy(self) -> Any:
+        log.append("copy")
+        return {"a": 1}
+
+    def keys(self) -> Any:
+        log.append("keys")
+        return super().keys()
+
+
+def _with_own_dict() -> Any:
+    made = Made(1)
+    made.__dict__ = OwnDict(a=1, b=2, lock=3)
+    return made
+
+
+def _hiding(name: str) -> Callable[[], Any]:
+    def make() -> Any:
+        made = Made(1)
+        made.__dict__[name] = lambda *args: (log.append(name), (Other, (1,)))[1]
+        return made
+
+    return make
+
+
+STRANGE: dict[str, Callable[[], Any]] = {
+    "its own dict": _with_own_dict,
+    "hidden reduce": _hiding("__reduce__"),
+    "hidden reduce_ex": _hiding("__reduce_ex__"),
+    "hidden state": _hiding("__getstate__"),
+    "a method among its attributes": _hiding("b"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["reduce_named", "state_copy", "state_dict", "state_changed", "state_merged", "state_pair"]
+)
+@pytest.mark.parametrize("how", STRANGE)
+def test_strange_instance(name: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(monkeypatch, name)
+    for make in (STRANGE[how], lambda: [Made(1), STRANGE[how](), Made(2)], lambda: [*WHERE["many"](), STRANGE[how]()]):
+        for protocol in (2, 4):
+            compare(make, protocol)
+
+
+class _Descriptor:
+    def __get__(self, obj: Any, cls: Any = None) -> Any:
+        log.append("got")
+        return 5
+
+
+CLASSES: dict[str, Callable[[], Any]] = {
+    "property": lambda: type("Strange", (Point,), {"a": property(lambda self: log.append("a"), lambda self, x: None)}),
+    "descriptor": lambda: type("Strange", (Point,), {"b": _Descriptor()}),
+    "getattr": lambda: type("Strange", (Point,), {"__getattr__": lambda self, name: log.append(name)}),
+    "getattribute": lambda: type(
+        "Strange",
+        (Point,),
+        {"__getattribute__": lambda self, name: (log.append(name), object.__getattribute__(self, name))[1]},
+    ),
+    "a class's value": lambda: type("Strange", (Point,), {"more": 5}),
+    "metaclass": lambda: Meta("Strange", (Point,), {}),
+    "abstract": lambda: abc.ABCMeta("Strange", (Point,), {}),
+    "subclass": lambda: type("Strange", (type("Between", (Point,), {"__getstate__": FUNCTIONS["state_logged"]}),), {}),
+    "exception": lambda: type("Strange", (Point, ValueError), {}),
+    "list": lambda: type("Strange", (Point, list), {}),
+    "dict": lambda: type("Strange", (Point, dict), {"__hash__": object.__hash__}),
+    "tuple": lambda: type("Strange", (tuple,), {"a": 1, "b": 2, "__init__": lambda self, n: None}),
+    "class of another name": lambda: type("__newobj__", (Point,), {}),
+    "static": lambda: type("Strange", (Point,), {"__reduce__": staticmethod(lambda: (int, ()))}),
+    "callable": lambda: type("Strange", (Point,), {"__reduce__": _Descriptor()}),
+    "inner": _points_class,
+    "new arguments": lambda: type("Strange", (Point,), {"__getnewargs__": lambda self: (log.append("new"), 1)}),
+    "state and reduce": lambda: type("Strange", (Point,), {"__reduce__": lambda self: (Strange, (log.append("r"),))}),
+}
+Strange: Any = None
+
+
+@pytest.mark.parametrize("name", ["reduce_class", "state_pair", "state_dict"])
+@pytest.mark.parametrize("how", CLASSES)
+def test_strange_class(name: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cls = CLASSES[how]()
+    cls.__module__ = __name__
+    cls.__qualname__ = cls.__name__
+    monkeypatch.setitem(globals(), cls.__name__, cls)
+    monkeypatch.setitem(globals(), "Strange", cls)
+    if "__reduce__" not in vars(cls):
+        give(monkeypatch, name, cls)
+    for many in (1, 4, 60):
+        for protocol in (2, 4):
+            compare(lambda many=many: [cls((i, "x")) for i in range(many)], protocol)  # type: ignore[misc]
+
+
+def test_inner_class_of_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that sees another class in its cell does not make its own class."""
+    cls = _points_class()
+    cls.__qualname__ = "Inner"
+    monkeypatch.setitem(globals(), "Inner", cls)
+    assert instances.names(cls, None) is not None
+    _set_in_cell(cls)
+    assert instances.names(cls, None) is None
+    compare(lambda: [cls(i) for i in range(60)], 4)
+
+
+def test_codes_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bytecode, "_MOST", 3)
+    for _ in range(10):
+        function = types.FunctionType(FUNCTIONS["state_pair"].__code__.replace(), {})
+        assert bytecode.known(function) is not None
+        assert len(bytecode._results) <= 3
