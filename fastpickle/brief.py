@@ -13,17 +13,14 @@ Not for: calling a reduce, and not for what runs no code of others (`runs`).
 from __future__ import annotations
 
 import copyreg
-from abc import ABCMeta
-from enum import EnumMeta
 from itertools import chain
 from pickle import BUILD, EMPTY_TUPLE, LONG_BINGET, MARK, MEMOIZE, NEWOBJ, REDUCE, SETITEM, SETITEMS
-from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from .columns import forget
 from .encoders import FEW, encode_all
 from .hooks import Plan
-from .instances import GETATTRIBUTES
+from .instances import GETATTRIBUTES, HAVE_A_NAME, has_a_usual_name
 from .opcodes import (
     BINGET,
     MARKED_DICT,
@@ -33,14 +30,11 @@ from .opcodes import (
     pack_long_binget,
 )
 
-__all__ = ["HAVE_A_NAME", "asks_anybody", "save_brief"]
+__all__ = ["asks_anybody", "save_brief"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as above
 
-#: Types whose objects are asked for their name without running anybody's code; by id, since a hash may be anybody's.
-HAVE_A_NAME: Final = frozenset(map(id, (type, ABCMeta, EnumMeta, FunctionType, BuiltinFunctionType)))
-_NEWOBJ_NAMES: Final = ("__newobj__", "__newobj_ex__")
 _CALL: Final = REDUCE + MEMOIZE
 _NEW: Final = NEWOBJ + MEMOIZE
 
@@ -77,7 +71,7 @@ def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...])
     args = rv[1]
     memo = pickler.memo
     key = id(t) if func is _newobj else id(func)
-    if key not in memo or type(args) is not tuple or id(type(func)) not in HAVE_A_NAME:
+    if key not in memo or type(args) is not tuple:
         return False
     state = None
     n = len(rv)
@@ -95,7 +89,7 @@ def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...])
             return False
         args = args[1:]
         opcode = _NEW
-    elif func.__name__ in _NEWOBJ_NAMES:  # stock goes by the name of the function
+    elif not has_a_usual_name(func):
         return False
     else:
         opcode = _CALL

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from ._stdlib import HAS_KNOWN_BYTECODE
 
-__all__ = ["Known", "known", "looks_up_names", "makes_instance"]
+__all__ = ["Known", "callee", "known", "looks_up_names"]
 
 
 class Known(NamedTuple):
@@ -126,7 +126,7 @@ def _run(code: CodeType) -> Known | None:
 
 
 def _called_in(value: Any) -> Any:
-    """Return what is called in what a reduce gives.
+    """Return what is to be called by what a reduce gives.
 
     There may be a state only if there are no arguments: C writes none for what contains itself, as Python does.
     """
@@ -315,28 +315,28 @@ def looks_up_names(function: Any, does: Known) -> bool:
     return True
 
 
-def makes_instance(function: Any, does: Known, t: type) -> bool:
-    """Tell whether what a reduce gives is a call of its instance's class.
+def callee(function: Any, does: Known, t: type) -> Any:
+    """Return what is to be called by what a reduce gives: its instance's class, or a function or class that it knows.
 
     Args:
         function, does: as said.
-        t: the class.
+        t: the class of the instance.
+
+    Returns:
+        None if that is not known.
     """
     called = does.makes
     if called == _CLASS:
-        is_right = True
+        found: Any = t
     elif isinstance(called, _Global):
-        is_right = function.__globals__.get(called.name) is t
+        names = function.__globals__
+        found = names[called.name] if called.name in names else function.__builtins__.get(called.name)
     elif isinstance(called, _Free):
         cell = function.__closure__[function.__code__.co_freevars.index(called.name)]
         try:
-            is_right = cell.cell_contents is t
+            found = cell.cell_contents
         except ValueError:  # it is empty
-            is_right = False
+            return None
     else:
-        is_right = False
-    return is_right and t.__name__ not in _STRANGE_NAMES
-
-
-#: By these stock knows what makes an object without its `__init__`.
-_STRANGE_NAMES: Final = ("__newobj__", "__newobj_ex__")
+        return None
+    return found

@@ -34,6 +34,7 @@ from .hooks import ATOM_IDS, PLAIN_IDS
 __all__ = [
     "ASKED_FOR",
     "GETATTRIBUTES",
+    "HAVE_A_NAME",
     "HEAP_TYPE",
     "LOOKED_INTO",
     "METACLASSES",
@@ -42,6 +43,7 @@ __all__ = [
     "STDLIBS",
     "are_for_stock",
     "are_somebodys",
+    "has_a_usual_name",
     "has_known_reduce",
     "has_only_a_dict",
     "held_by",
@@ -246,12 +248,12 @@ def _is_known(t: type, function: Any, *, is_reduce: bool = False) -> bool:
     Args:
         t: the class.
         function: what stands in it: a `__getstate__`.
-        is_reduce: whether it is a `__reduce__` or `__reduce_ex__` instead, which is to give a call of the class.
+        is_reduce: whether it is a `__reduce__` or `__reduce_ex__` instead, which is to give a usual call.
     """
     does = bytecode.known(function)
     if (
         does is None
-        or (is_reduce and not bytecode.makes_instance(function, does, t))
+        or (is_reduce and not has_a_usual_name(bytecode.callee(function, does, t)))
         or not bytecode.looks_up_names(function, does)
         or (does.has_dict and not t.__dictoffset__)
     ):
@@ -282,11 +284,21 @@ def is_somebodys(t: type) -> bool:
         if own:
             if c is object or of_class.get("__getstate__") is _dataclass_getstate or t in STDLIBS:
                 return False
-            for name in own:  # noqa: SIM110  # any() of a generator takes three times as long
-                if bytecode.known(of_class[name]) is None:
+            for name in own:
+                does = bytecode.known(of_class[name])
+                if does is None or (name != "__getstate__" and does.makes is None):
                     return True
             return False
     return False
+
+
+#: Types whose objects are asked for their name without running anybody's code; by id, since a hash may be anybody's.
+HAVE_A_NAME = frozenset(map(id, (*METACLASSES, FunctionType, BuiltinFunctionType)))
+
+
+def has_a_usual_name(func: Any) -> bool:
+    """Tell whether what a reduce gives is called as any function is, which stock tells by its name, without asking."""
+    return id(type(func)) in HAVE_A_NAME and func.__name__ not in ("__newobj__", "__newobj_ex__")
 
 
 def is_for_stock(t: type) -> bool:

@@ -26,10 +26,10 @@ from types import BuiltinMethodType
 from typing import Any
 
 from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
-from .brief import HAVE_A_NAME, asks_anybody, save_brief
+from .brief import asks_anybody, save_brief
 from .doubts import Dump, doubt, holds, settled, watched
 from .hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left
-from .instances import ASKED_FOR, HEAP_TYPE, is_default, is_plain_class, is_somebodys
+from .instances import ASKED_FOR, HAVE_A_NAME, HEAP_TYPE, is_default, is_plain_class, is_somebodys
 from .known import METACLASS_IDS, is_found
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches

@@ -72,7 +72,7 @@ class Reduced:
         self.value = value
 
     def __reduce__(self) -> Any:
-        return Reduced, (self.value,)
+        return Reduced, tuple(vars(self).values())
 
 
 class Stated:
@@ -82,7 +82,17 @@ class Stated:
         self.number, self.name, self.parent = number, f"name {number}", None
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "parent": None}
+        return dict(self.__dict__, parent=None)
+
+
+class Point:
+    """Has a reduce of its own that only reads it, so that nobody sees where it is called."""
+
+    def __init__(self, x: object, y: object) -> None:
+        self.x, self.y = x, y
+
+    def __reduce__(self) -> Any:
+        return Point, (self.x, self.y)
 
 
 def tables() -> dict[str, object]:
@@ -112,6 +122,7 @@ def tables() -> dict[str, object]:
         "tree": _tree(9),
         "reduces_of_ones_own": [Reduced(i) for i in range(1000)],
         "states_of_ones_own": [Stated(i) for i in range(1000)],
+        "reduces_that_only_read": [Point(i, -i) for i in range(1000)],
         "one_reduce_of_ones_own": Reduced("text"),
         "few_reduces_of_ones_own": {"id": 5, "first": Reduced(1), "second": Reduced("text")},
         "reduce_of_much": Reduced([{"id": i, "x": str(i)} for i in range(500)]),

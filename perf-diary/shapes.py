@@ -565,7 +565,7 @@ class Custom:
         self.value = value
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Custom, (self.value,)
+        return Custom, (int(self.value),)
 
 
 class Stateful:

@@ -45,13 +45,23 @@ TURNS = 3
 
 
 class Reduced:
-    """Has a reduce of its own."""
+    """Has a reduce of its own, which calls a function."""
 
     def __init__(self, value: object) -> None:
         self.value = value
 
     def __reduce__(self) -> Any:
-        return Reduced, (self.value,)
+        return Reduced, tuple(vars(self).values())
+
+
+class Read:
+    """Has a reduce of its own, which only reads it."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __reduce__(self) -> Any:
+        return Read, (self.value,)
 
 
 class Stated:
@@ -61,7 +71,7 @@ class Stated:
         self.value, self.text = value, "text"
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__}
+        return dict(self.__dict__, text="")
 
 
 class Plain:
@@ -110,6 +120,10 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "10 rows with one": lambda: [{"id": i, "value": Reduced(i)} for i in range(10)],
     "one far inside": lambda: {"a": 1, "b": [1, 2], "c": {"x": Reduced(1)}},
     "5 with a state": lambda: [Stated(i) for i in range(5)],
+    "one that only reads": lambda: Read("text"),
+    "a dict with one": lambda: {"id": 5, "first": Read(1)},
+    "5 that only read": lambda: [Read(i) for i in range(5)],
+    "40 that only read": lambda: [Read(i) for i in range(40)],
     "an instance": lambda: Plain(1),
     "a dict with an instance": lambda: {"a": 1, "s": Plain(1), "l": [1, 2, 3]},
     "5 instances": lambda: [Plain(i) for i in range(5)],

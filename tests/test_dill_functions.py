@@ -1112,6 +1112,17 @@ def _with_state() -> Any:
     return Stateful
 
 
+def _with_own_code() -> Any:
+    class Counting:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def __getstate__(self) -> Any:
+            return {"x": self.x, "y": len("1")}
+
+    return Counting
+
+
 def _without_dict() -> Any:
     class Hidden:
         def __init__(self, x: Any) -> None:
@@ -1127,6 +1138,7 @@ _CLASSES: dict[str, Callable[[], Any]] = {
     "dataclass": lambda: dataclasses.make_dataclass("Made", [("x", Any)]),
     "slots": _with_slots,
     "state": _with_state,
+    "state of its own code": _with_own_code,
     "a reduce of its own now and then": _without_dict,
     "a metaclass": lambda: _Meta("Compared", (), {"__init__": lambda self, x: setattr(self, "x", x)}),
     "a list": lambda: type("OfList", (list,), {"__init__": lambda self, x: setattr(self, "x", x)}),
@@ -1245,7 +1257,8 @@ def test_instances_are_for_c(monkeypatch: pytest.MonkeyPatch) -> None:
         ("dataclass", 100, [True]),
         ("slots", 100, [True]),
         ("a reduce of its own now and then", 100, [False]),
-        ("state", 100, []),
+        ("state", 100, [True]),
+        ("state of its own code", 100, []),
         ("a metaclass", 100, []),
         ("by name", 100, []),
     ):

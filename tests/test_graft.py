@@ -94,7 +94,7 @@ class Custom:
         self.number = number
 
     def __reduce__(self) -> Any:
-        return Custom, (self.number,)
+        return Custom, (int(self.number),)
 
 
 # That it is done.
@@ -855,7 +855,6 @@ def test_types_that_are_known() -> None:
         random.Random,
         io.BytesIO,
         Custom,
-        objects.GetState,
         objects.NewArgs,
         objects.Reduced,
         Exception,

@@ -57,7 +57,7 @@ class WithArguments:
         self.parts = parts
 
     def __reduce__(self) -> Any:
-        return WithArguments, self.parts
+        return WithArguments, (*self.parts,)
 
 
 class Nest:
