@@ -7,6 +7,8 @@
     code --(`_run`: each instruction once, with what is known of the stack)--> Known: what it reads of `self`, and makes
                                                                                None:  it may run anything
 
+    {name: getattr(self, name) for name in names}, as attrs has it: the code is compared with that of the same function
+
 That is most of what people write for pickle: no branches, nothing is called but methods of a dict that is its own.
 Such a function sees nothing but the instance and changes nothing, so that C may call it, too, and as often as it likes.
 An instruction that is not known here, as those of later Pythons, may do anything.
@@ -16,7 +18,6 @@ Not for: how attributes are got, and what else a reduce asks of a class (`instan
 
 from __future__ import annotations
 
-import builtins
 import dis
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -24,7 +25,7 @@ from typing import Any, Final, NamedTuple
 
 from ._stdlib import HAS_KNOWN_BYTECODE
 
-__all__ = ["Known", "callee", "known", "looks_up_names"]
+__all__ = ["Known", "callee", "known", "looks_up_names", "reads"]
 
 
 class Known(NamedTuple):
@@ -36,12 +37,14 @@ class Known(NamedTuple):
         calls: the names of what it calls, which are to stand for the builtin functions.
         makes: what it gives to be called with a tuple of arguments, and perhaps a state, as a reduce does: one of the
             kinds below; None if it gives something else.
+        names_in: the variable of the function around that has the names of what it reads, if that is no constant.
     """
 
     reads: frozenset[str]
     has_dict: bool
     calls: frozenset[str]
     makes: Any
+    names_in: str | None = None
 
 
 class _Tuple(NamedTuple):
@@ -83,14 +86,9 @@ _OWN_DICT: Final = "own dict"
 _ANY: Final = "any"
 _NULL: Final = "null"
 
-_NOTHING: Final = frozenset(("RESUME", "NOP", "COPY_FREE_VARS", "PRECALL", "CACHE", "NOT_TAKEN"))
-_LOADS: Final = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW"))
-_LOADS_OF_TWO: Final = frozenset(("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"))
-_CONSTANTS: Final = frozenset(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"))
 _USUAL: Final = frozenset(("__class__", "__dict__"))
-_CALLS: Final = frozenset(("CALL", "CALL_FUNCTION", "CALL_METHOD"))
 #: A longer function is not looked into.
-_LONGEST: Final = 2000
+_LONGEST: Final = 1000
 #: So many codes are remembered.
 _MOST: Final = 4096
 
@@ -101,28 +99,77 @@ class _UnknownError(Exception):
 
 def _run(code: CodeType) -> Known | None:
     """Go through a function's instructions, once, as they would be run."""
+    if not HAS_KNOWN_BYTECODE or code.co_argcount < 1 or len(code.co_code) > _LONGEST:
+        return None
+    if any(_is_alike(code, other) for other in _codes_of_attrs):
+        return Known(frozenset(), False, frozenset(("getattr",)), None, code.co_freevars[0])
     if (
-        not HAS_KNOWN_BYTECODE
-        or code.co_argcount < 1
-        or len(code.co_code) > _LONGEST
+        not _OPCODES.issuperset(code.co_code[::2])  # most often, and in 1 us
+        or code.co_cellvars
         or getattr(code, "co_exceptiontable", None)  # an exception would be caught
+        or not _are_usual(code.co_consts)
     ):
         return None
     state = _State(code)
-    *instructions, last = dis.get_instructions(code)
-    try:
-        for instruction in instructions:
-            state.step(instruction)
-        if last.opname == "RETURN_CONST":
-            value: Any = _Const(last.argval)
-        elif last.opname == "RETURN_VALUE":
-            value = state.stack.pop()
-        else:
-            return None
-    except (_UnknownError, IndexError, KeyError):  # an empty stack; a name that may not be bound
+    last: Any = None
+    for instruction in dis.get_instructions(code):
+        if last is not None:
+            _STEPS[last.opname](state, last)
+        last = instruction
+    if last.opname == "RETURN_CONST":
+        value: Any = _Const(last.argval)
+    elif last.opname == "RETURN_VALUE":
+        value = state.stack.pop()
+    else:
         return None
     reads = frozenset(state.reads)
     return Known(reads - _USUAL, "__dict__" in reads, frozenset(state.calls), _called_in(value))
+
+
+def _are_usual(constants: tuple[Any, ...]) -> bool:
+    """Tell whether all constants are such as the compiler makes: others may be asked whether they are equal."""
+    return all(
+        _are_usual(tuple(x)) if type(x) is tuple or type(x) is frozenset else id(type(x)) in _CONSTANTS
+        for x in constants
+    )
+
+
+_CONSTANTS: Final = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes, type(...), slice, CodeType)))
+
+
+def _like_attrs(names: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return what attrs gives a class with slots for its `__getstate__`, and the same with no docstring."""
+
+    def slots_getstate(self: Any) -> dict[str, Any]:
+        """Have one."""
+        return {name: getattr(self, name) for name in names}
+
+    def getstate(self: Any) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
+
+    return slots_getstate, getstate
+
+
+_codes_of_attrs: Final = [function.__code__ for function in _like_attrs(())]
+
+
+def _is_alike(code: CodeType, other: CodeType) -> bool:
+    """Tell whether two functions do the same, but for the names of their variables and what they are documented by."""
+    if (
+        code.co_code != other.co_code
+        or code.co_names != other.co_names
+        or getattr(code, "co_exceptiontable", None) != getattr(other, "co_exceptiontable", None)
+        or [len(code.co_freevars), len(code.co_cellvars), len(code.co_consts), code.co_argcount]
+        != [len(other.co_freevars), len(other.co_cellvars), len(other.co_consts), other.co_argcount]
+    ):
+        return False
+    for x, y in zip(code.co_consts, other.co_consts, strict=True):
+        if isinstance(x, CodeType) and isinstance(y, CodeType):
+            if not _is_alike(x, y):
+                return False
+        elif type(x) is not type(y) or (x is not None and type(x) is not str):
+            return False
+    return True
 
 
 def _called_in(value: Any) -> Any:
@@ -133,7 +180,8 @@ def _called_in(value: Any) -> Any:
     if not isinstance(value, _Tuple) or not 2 <= len(value.items) <= 3:
         return None
     called, args, *state = value.items
-    return None if state and args not in (_Tuple(()), _Const(())) else called
+    is_empty = not args.items if isinstance(args, _Tuple) else isinstance(args, _Const) and args.value == ()
+    return None if state and not is_empty else called
 
 
 class _State:
@@ -146,57 +194,94 @@ class _State:
         self.calls: set[str] = set()
         self.stack: list[Any] = []
 
-    def step(self, instruction: dis.Instruction) -> None:
-        name = instruction.opname
-        value = instruction.argval
-        stack = self.stack
-        if name in _NOTHING:
-            pass
-        elif name in _LOADS:
-            stack.append(self.variables[value])
-        elif name in _LOADS_OF_TWO:
-            stack += [self.variables[x] for x in value]
-        elif name == "STORE_FAST":
-            self.variables[value] = stack.pop()
-        elif name in _CONSTANTS:
-            stack.append(_Const(value))
-        elif name == "LOAD_GLOBAL":
-            self._push(_Global(value), instruction.argrepr != value)
-        elif name == "LOAD_DEREF":
-            stack.append(_Free(value))
-        elif name == "PUSH_NULL":
-            stack.append(_NULL)
-        elif name == "POP_TOP":
-            stack.pop()
-        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-            self._push(self._get(value), name == "LOAD_METHOD" or instruction.argrepr != value)
-        elif name in _CALLS:
-            self._call(instruction.arg or 0, name != "CALL_FUNCTION")
-        elif name == "BUILD_TUPLE":
-            stack.append(_Tuple(tuple(self._pop(value))))
-        elif name == "BUILD_LIST":
-            self._pop(value)
-            stack.append(_ANY)
-        elif name == "BUILD_MAP":
-            for key in self._pop(2 * value)[::2]:
-                _is_text(key)
-            stack.append(_OWN_DICT)
-        elif name == "BUILD_CONST_KEY_MAP":
-            for key in stack.pop().value:
-                _is_text(_Const(key))
-            self._pop(value)
-            stack.append(_OWN_DICT)
-        elif name == "DICT_UPDATE":
-            other = stack.pop()
-            if stack[-value] != _OWN_DICT or other not in (_DICT, _OWN_DICT):
-                raise _UnknownError
-        elif name == "STORE_SUBSCR":
-            _, owner, key = self._pop(3)
-            self._change(owner, key)
-        elif name == "DELETE_SUBSCR":
-            self._change(*self._pop(2))
+    def go_on(self, instruction: Any) -> None:
+        """Do nothing that matters."""
+
+    def load(self, instruction: Any) -> None:
+        self.stack.append(self.variables[instruction.argval])
+
+    def load_two(self, instruction: Any) -> None:
+        self.stack += [self.variables[name] for name in instruction.argval]
+
+    def store(self, instruction: Any) -> None:
+        self.variables[instruction.argval] = self.stack.pop()
+
+    def load_constant(self, instruction: Any) -> None:
+        self.stack.append(_Const(instruction.argval))
+
+    def load_global(self, instruction: Any) -> None:
+        self._push(_Global(instruction.argval), instruction.argrepr != instruction.argval)
+
+    def load_free(self, instruction: Any) -> None:
+        self.stack.append(_Free(instruction.argval))
+
+    def push_null(self, instruction: Any) -> None:
+        self.stack.append(_NULL)
+
+    def pop(self, instruction: Any) -> None:
+        self.stack.pop()
+
+    def get_attribute(self, instruction: Any) -> None:
+        name = instruction.argval
+        owner = self.stack.pop()
+        if owner in (_DICT, _OWN_DICT):
+            found: Any = _Method(owner, name)
+        elif owner == _SELF:
+            self.reads.add(name)
+            found = {"__class__": _CLASS, "__dict__": _DICT}.get(name, _ANY)
         else:
             raise _UnknownError
+        self._push(found, instruction.opname == "LOAD_METHOD" or instruction.argrepr != name)
+
+    def call(self, instruction: Any) -> None:
+        """Call a function of which it is known what it does."""
+        args = self._pop(instruction.arg or 0)
+        function, *beside = sorted(
+            self._pop(1 if instruction.opname == "CALL_FUNCTION" else 2), key=lambda value: value == _NULL
+        )
+        if beside not in ([], [_NULL]):
+            raise _UnknownError
+        if isinstance(function, _Method):
+            found = _METHODS[function.of, function.name]
+        elif isinstance(function, _Global):
+            found = _FUNCTIONS[function.name]
+            self.calls.add(function.name)
+        else:
+            raise _UnknownError
+        self.stack.append(found(args))
+
+    def build_tuple(self, instruction: Any) -> None:
+        self.stack.append(_Tuple(tuple(self._pop(instruction.argval))))
+
+    def build_list(self, instruction: Any) -> None:
+        self._pop(instruction.argval)
+        self.stack.append(_ANY)
+
+    def build_dict(self, instruction: Any) -> None:
+        for key in self._pop(2 * instruction.argval)[::2]:
+            _is_text(key)
+        self.stack.append(_OWN_DICT)
+
+    def build_dict_of_keys(self, instruction: Any) -> None:
+        for key in self.stack.pop().value:
+            _is_text(_Const(key))
+        self._pop(instruction.argval)
+        self.stack.append(_OWN_DICT)
+
+    def update_dict(self, instruction: Any) -> None:
+        other = self.stack.pop()
+        if self.stack[-instruction.argval] != _OWN_DICT or other not in (_DICT, _OWN_DICT):
+            raise _UnknownError
+
+    def set_item(self, instruction: Any) -> None:
+        _, owner, key = self._pop(3)
+        _is_own(owner)
+        _is_text(key)
+
+    def delete_item(self, instruction: Any) -> None:
+        owner, key = self._pop(2)
+        _is_own(owner)
+        _is_text(key)
 
     def _pop(self, n: int) -> list[Any]:
         """Take so many values off the stack."""
@@ -210,38 +295,37 @@ class _State:
         """Put a value on the stack, with what is beside a function that is called next: above or below it."""
         self.stack += (value, _NULL) if is_called else (value,)
 
-    def _get(self, name: str) -> Any:
-        """Get an attribute of what is on the stack."""
-        owner = self.stack.pop()
-        if owner in (_DICT, _OWN_DICT):
-            return _Method(owner, name)
-        if owner != _SELF:
-            raise _UnknownError
-        self.reads.add(name)
-        return {"__class__": _CLASS, "__dict__": _DICT}.get(name, _ANY)
 
-    def _call(self, n: int, has_beside: bool) -> None:
-        """Call a function of which it is known what it does."""
-        args = self._pop(n)
-        function, *beside = sorted(self._pop(1 + has_beside), key=lambda value: value == _NULL)
-        if beside not in ([], [_NULL]):
-            raise _UnknownError
-        if isinstance(function, _Method):
-            found = _METHODS.get((function.of, function.name))
-        elif isinstance(function, _Global):
-            found = _FUNCTIONS.get(function.name)
-            self.calls.add(function.name)
-        else:
-            found = None
-        if found is None:
-            raise _UnknownError
-        self.stack.append(found(args))
+#: What is done at an instruction, by its name in some of the Pythons.
+_STEPS: Final[dict[str, Callable[[_State, Any], None]]] = {
+    **dict.fromkeys(("RESUME", "NOP", "COPY_FREE_VARS", "PRECALL", "CACHE", "NOT_TAKEN", "EXTENDED_ARG"), _State.go_on),
+    **dict.fromkeys(("LOAD_FAST", "LOAD_FAST_BORROW"), _State.load),
+    **dict.fromkeys(("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"), _State.load_two),
+    "STORE_FAST": _State.store,
+    **dict.fromkeys(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"), _State.load_constant),
+    "LOAD_GLOBAL": _State.load_global,
+    "LOAD_DEREF": _State.load_free,
+    "PUSH_NULL": _State.push_null,
+    "POP_TOP": _State.pop,
+    **dict.fromkeys(("LOAD_ATTR", "LOAD_METHOD"), _State.get_attribute),
+    **dict.fromkeys(("CALL", "CALL_FUNCTION", "CALL_METHOD"), _State.call),
+    "BUILD_TUPLE": _State.build_tuple,
+    "BUILD_LIST": _State.build_list,
+    "BUILD_MAP": _State.build_dict,
+    "BUILD_CONST_KEY_MAP": _State.build_dict_of_keys,
+    "DICT_UPDATE": _State.update_dict,
+    "STORE_SUBSCR": _State.set_item,
+    "DELETE_SUBSCR": _State.delete_item,
+}
+_OPCODES: Final = frozenset(
+    dis.opmap[name] for name in (*_STEPS, "RETURN_VALUE", "RETURN_CONST") if name in dis.opmap
+) | {0}  # what they cache
 
-    def _change(self, owner: Any, key: Any) -> None:
-        """Set or delete an item."""
-        if owner != _OWN_DICT:
-            raise _UnknownError
-        _is_text(key)
+
+def _is_own(owner: Any) -> None:
+    """Refuse to change what the function does not have for itself."""
+    if owner != _OWN_DICT:
+        raise _UnknownError
 
 
 def _is_text(key: Any) -> None:
@@ -295,7 +379,11 @@ def known(function: Any) -> Known | None:
     if found is None:
         if len(_results) >= _MOST:  # somebody makes ever new ones
             _results.clear()
-        found = _results[id(code)] = code, _run(code)
+        try:
+            does = _run(code)
+        except Exception:  # an instruction that is not known, a name that may not be bound, a code that nobody compiled
+            does = None
+        found = _results[id(code)] = code, does
     return found[1]
 
 
@@ -309,17 +397,46 @@ def looks_up_names(function: Any, does: Known) -> bool:
     names = function.__globals__
     if type(names) is not dict or type(function.__builtins__) is not dict:
         return False
-    for name in does.calls:
-        if name in names or function.__builtins__.get(name) is not vars(builtins)[name]:
+    for name in does.calls:  # noqa: SIM110  # any() of a generator takes three times as long
+        if name in names or function.__builtins__.get(name) is not _BUILTINS[name]:
             return False
     return True
+
+
+#: As they were at import.
+_BUILTINS: Final[dict[str, Any]] = {"dict": dict, "getattr": getattr, "type": type}
+
+
+def reads(function: Any, does: Known) -> frozenset[str] | None:
+    """Return the names of what a function reads of `self`, but for `__class__` and `__dict__`.
+
+    Args:
+        function, does: as said.
+
+    Returns:
+        None if they are not known, or no texts.
+    """
+    if does.names_in is None:
+        return does.reads
+    names = _in_cell(function, does.names_in)
+    if type(names) is not tuple or not all(type(name) is str for name in names):
+        return None
+    return frozenset(names)
+
+
+def _in_cell(function: Any, name: str) -> Any:
+    """Return what a variable of the function around stands for; None if for nothing yet."""
+    try:
+        return function.__closure__[function.__code__.co_freevars.index(name)].cell_contents
+    except ValueError:
+        return None
 
 
 def callee(function: Any, does: Known, t: type) -> Any:
     """Return what is to be called by what a reduce gives: its instance's class, or a function or class that it knows.
 
     Args:
-        function, does: as said.
+        function, does: as said; its names have been looked at.
         t: the class of the instance.
 
     Returns:
@@ -327,16 +444,8 @@ def callee(function: Any, does: Known, t: type) -> Any:
     """
     called = does.makes
     if called == _CLASS:
-        found: Any = t
-    elif isinstance(called, _Global):
+        return t
+    if isinstance(called, _Global):
         names = function.__globals__
-        found = names[called.name] if called.name in names else function.__builtins__.get(called.name)
-    elif isinstance(called, _Free):
-        cell = function.__closure__[function.__code__.co_freevars.index(called.name)]
-        try:
-            found = cell.cell_contents
-        except ValueError:  # it is empty
-            return None
-    else:
-        return None
-    return found
+        return names[called.name] if called.name in names else function.__builtins__.get(called.name)
+    return _in_cell(function, called.name) if isinstance(called, _Free) else None

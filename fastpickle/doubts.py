@@ -35,7 +35,8 @@ class Dump:
         is_usual: whether all that is in the memo was put there by code of ours or stock's, and no other code has run,
             nor will where nothing doubts the plan: below a file in C that hands what it gets to somebody's.
         doubts: how often the plan has been looked at again.
-        nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's.
+        nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's;
+            and the names that hide it in an instance's `__dict__`.
         looks: how many more looks at a type may be in vain.
         not_brief: the ids of types whose reduce gave what was not brief, and is not taken to be any more (`brief`).
         known: what `graft` knows of types, until somebody's code runs.
@@ -67,7 +68,7 @@ class Dump:
         self.entries = entries_of(pickler.dispatch)
         self.names: Any = None
         self.methods: Any = None
-        self.nobodys: set[type] = set()
+        self.nobodys: dict[type, frozenset[str]] = {}
         self.looks = 4
         self.not_brief: set[int] = set()
         self.known: dict[type, frozenset[str]] = {}

@@ -26,7 +26,7 @@ from .columns import forget
 from .doubts import Dump
 from .encoders import Memo, NotBrief, Parts, encode_all, encode_name
 from .hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
-from .instances import ASKED_FOR, has_known_reduce, has_only_a_dict, is_for_stock
+from .instances import ASKED_FOR, HIDES_WHAT_IS_READ, has_known_reduce, has_only_a_dict, is_for_stock
 from .known import METACLASS_IDS, has_reduce_entry
 from .lazymemo import BEHIND_FEW
 from .levels import Level, note_levels, save_levels
@@ -362,7 +362,7 @@ def _encode(
                     break
                 reduce = None
                 if kind == _IN_C or (
-                    kind == _KNOWN and type(state := x.__dict__) is dict and ASKED_FOR.isdisjoint(state)
+                    kind == _KNOWN and type(state := x.__dict__) is dict and HIDES_WHAT_IS_READ.isdisjoint(state)
                 ):
                     reduce = x.__reduce_ex__
                 if type(reduce) is not BuiltinMethodType or reduce.__self__ is not x:

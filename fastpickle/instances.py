@@ -24,6 +24,7 @@ import uuid
 from abc import ABCMeta
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any
 
@@ -36,6 +37,7 @@ __all__ = [
     "GETATTRIBUTES",
     "HAVE_A_NAME",
     "HEAP_TYPE",
+    "HIDES_WHAT_IS_READ",
     "LOOKED_INTO",
     "METACLASSES",
     "NOBODYS",
@@ -46,6 +48,7 @@ __all__ = [
     "has_a_usual_name",
     "has_known_reduce",
     "has_only_a_dict",
+    "has_own_reduce",
     "held_by",
     "is_array",
     "is_bare",
@@ -54,7 +57,6 @@ __all__ = [
     "is_leaf",
     "is_plain_class",
     "is_somebodys",
-    "may_have_only_a_dict",
     "names",
 ]
 
@@ -64,6 +66,19 @@ ASKED_FOR = frozenset(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewa
 REDUCES = frozenset(("__reduce__", "__reduce_ex__", "__getstate__"))
 #: The same for a dict of a class of its own.
 _ASKED_FOR_OF_DICT = ASKED_FOR | {"items", "keys", "__iter__"}
+
+
+class _NamesAmongTexts(frozenset[str]):
+    """The same where a function of the class reads the instance: another key may be asked whether it is equal."""
+
+    def isdisjoint(self, attributes: Any) -> bool:
+        return _TEXT.issuperset(map(id, map(type, attributes))) and frozenset.isdisjoint(self, attributes)
+
+
+_TEXT = frozenset((id(str),))
+#: What hides that function, or what it reads.
+HIDES_WHAT_IS_READ: frozenset[str] = _NamesAmongTexts(ASKED_FOR)
+_HIDES_WHAT_IS_READ_OF_DICT: frozenset[str] = _NamesAmongTexts(_ASKED_FOR_OF_DICT)
 #: No names: the instance has no attributes of its own, or a reduce that looks none up.
 NOBODYS: frozenset[str] = frozenset()
 
@@ -183,6 +198,8 @@ def _is_learnt(t: type) -> bool:
 def _hiding(t: type) -> frozenset[str]:
     if not t.__dictoffset__:
         return NOBODYS
+    if type(t) is not enum.EnumMeta and t not in STDLIBS and has_own_reduce(t):
+        return _HIDES_WHAT_IS_READ_OF_DICT if issubclass(t, dict) else HIDES_WHAT_IS_READ
     return _ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
 
 
@@ -234,7 +251,7 @@ def is_default(t: type) -> bool:
     elif getstate is _OBJECTS.get("__getstate__", _ABSENT):  # which object has from 3.11 on
         slots = _slot_names(t)
     else:
-        return _is_known(t, getstate)
+        return base is not tuple and _is_known(t, getstate)  # C writes no state of a tuple that contains itself
     return (
         type(slots) is list
         and len(slots) < 500
@@ -253,17 +270,20 @@ def _is_known(t: type, function: Any, *, is_reduce: bool = False) -> bool:
     does = bytecode.known(function)
     if (
         does is None
-        or (is_reduce and not has_a_usual_name(bytecode.callee(function, does, t)))
         or not bytecode.looks_up_names(function, does)
+        or (is_reduce and not has_a_usual_name(bytecode.callee(function, does, t)))
         or (does.has_dict and not t.__dictoffset__)
     ):
         return False
+    reads = bytecode.reads(function, does)
+    if reads is None:
+        return False
     for c in t.__mro__:
-        if not c.__dict__.keys().isdisjoint(does.reads):  # else they are the instance's own
+        if not c.__dict__.keys().isdisjoint(reads):  # else they are the instance's own
             break
     else:
         return True
-    for name in does.reads:
+    for name in reads:
         found = _found(t, name)
         if (
             found is not _ABSENT
@@ -285,11 +305,20 @@ def is_somebodys(t: type) -> bool:
             if c is object or of_class.get("__getstate__") is _dataclass_getstate or t in STDLIBS:
                 return False
             for name in own:
-                does = bytecode.known(of_class[name])
-                if does is None or (name != "__getstate__" and does.makes is None):
+                if bytecode.known(of_class[name]) is None:
                     return True
-            return False
+            found = _were_somebodys.get(id(t))
+            if found is None:
+                if len(_were_somebodys) >= _MOST_REMEMBERED:
+                    _were_somebodys.clear()
+                found = _were_somebodys[id(t)] = names(t, None) is None
+            return found
     return False
+
+
+#: What was found of classes all functions of which are known, by id: a guess, of which nothing else depends than time.
+_were_somebodys: dict[int, bool] = {}
+_MOST_REMEMBERED = 4096
 
 
 #: Types whose objects are asked for their name without running anybody's code; by id, since a hash may be anybody's.
@@ -368,20 +397,27 @@ def held_by(obj: Any, t: type) -> list[Any] | None:
 
 
 def are_somebodys(obj: Any, t: type) -> bool:
-    """Tell whether an object is an exact list, tuple or dict of a few objects of such classes, and of atoms."""
-    if (t is not list and t is not tuple and t is not dict) or len(obj) > _FEW:
+    """Tell whether an object is an exact list, tuple or dict of objects of such classes, and of atoms.
+
+    They are saved sooner hook by hook than by a plan.
+    """
+    if t is not list and t is not tuple and t is not dict:
         return False
+    items = obj.values() if t is dict else obj
     found = None
-    for x in [*obj.values()] if t is dict else obj:
-        t = type(x)
-        if t is not found and id(t) not in ATOM_IDS:
-            if not is_somebodys(t):
-                return False
-            found = t
-    return found is not None
+    for some in (islice(items, _FEW), items):
+        for x in [*some]:
+            t = type(x)
+            if t is not found and id(t) not in ATOM_IDS:
+                if not is_somebodys(t):
+                    return False
+                found = t
+        if found is None:
+            return False
+    return True
 
 
-#: So few objects with a reduce of their own are saved sooner hook by hook than by a plan.
+#: Among so many items there must be one of them.
 _FEW = 16
 
 
@@ -392,14 +428,18 @@ def is_bare(t: type) -> bool:
         and type(t) is not enum.EnumMeta
         and t.__basicsize__ == _Dummy.__basicsize__
         and not t.__itemsize__
-        and not any(c in _BASES or (c is not object and not REDUCES.isdisjoint(vars(c))) for c in t.__mro__)
+        and not has_own_reduce(t)
         and _slot_names(t) == []
+        and not any(c in _BASES for c in t.__mro__)
     )
 
 
-def may_have_only_a_dict(t: type) -> bool:
-    """Tell, in 0.1 us, whether there is room for nothing but a `__dict__` in instances of a class of somebody's."""
-    return bool(t.__flags__ & HEAP_TYPE and t.__dictoffset__) and t.__basicsize__ == _Dummy.__basicsize__
+def has_own_reduce(t: type) -> bool:
+    """Tell whether a class has one of `REDUCES` that is not the interpreter's."""
+    for c in t.__mro__:
+        if c is not object and not c.__dict__.keys().isdisjoint(REDUCES):
+            return bool(c.__flags__ & HEAP_TYPE)
+    return False
 
 
 def has_only_a_dict(t: type) -> bool:

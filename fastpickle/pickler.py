@@ -52,6 +52,7 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
+from .brief import save_brief
 from .few import undo_few
 from .hashing import is_worth_a_plan
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
@@ -315,6 +316,10 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
+            if (plan is FEW or plan is ASIDE) and type(x) is tuple and type(memo) is dict and id(x[0]) in memo:
+                found = hooks.plan(self)  # nothing has changed, most often
+                if found.is_for_brief and save_brief(self, found, obj, t, x):
+                    return
             if (
                 plan is FEW
                 and type(memo) is dict

@@ -29,7 +29,16 @@ from ._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, r
 from .brief import asks_anybody, save_brief
 from .doubts import Dump, doubt, holds, settled, watched
 from .hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left
-from .instances import ASKED_FOR, HAVE_A_NAME, HEAP_TYPE, is_default, is_plain_class, is_somebodys
+from .instances import (
+    ASKED_FOR,
+    HAVE_A_NAME,
+    HEAP_TYPE,
+    HIDES_WHAT_IS_READ,
+    has_own_reduce,
+    is_default,
+    is_plain_class,
+    is_somebodys,
+)
 from .known import METACLASS_IDS, is_found
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches
@@ -343,11 +352,11 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
             or not is_default(t)
         ):
             return False
-        dump.nobodys.add(t)
+        dump.nobodys[t] = HIDES_WHAT_IS_READ if has_own_reduce(t) else ASKED_FOR
     elif dump.looks < 4:
         dump.looks += 1
     own = obj.__dict__
-    return type(own) is dict and ASKED_FOR.isdisjoint(own)
+    return type(own) is dict and dump.nobodys[t].isdisjoint(own)
 
 
 #: What stock's own functions give to save_reduce() at protocols that have no opcode for their type.

@@ -23,7 +23,7 @@ from . import hooks, small_hashes
 from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from .few import BY_NAME, begin_frame, go_on, save_few
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
-from .instances import has_only_a_dict, held_by, is_array, is_for_stock, is_leaf, may_have_only_a_dict
+from .instances import has_known_reduce, has_only_a_dict, held_by, is_array, is_for_stock, is_leaf
 from .known import METACLASS_IDS
 from .last import last
 from .lazymemo import is_lazy
@@ -128,7 +128,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             return False
         elif id(t) in BY_NAME or is_leaf(t) or is_for_stock(t) or is_array(t):
             content = _SOMEBODYS
-        elif may_have_only_a_dict(t):
+        elif has_only_a_dict(t) or has_known_reduce(t):
             state = obj.__dict__
             if type(state) is not dict:
                 return False

@@ -40,6 +40,10 @@ try:  # it is not there for every Python
     import numpy
 except ImportError:
     numpy = None  # type: ignore[assignment]
+try:
+    import attrs
+except ImportError:
+    attrs = None  # type: ignore[assignment]
 
 Make = Callable[..., object]
 """Makes an object; without arguments, but for ``flat`` (objects) and ``memory`` (bytes of the pickle)."""
@@ -495,6 +499,56 @@ def complex_and_ranges() -> object:
 def bytearrays() -> object:
     """500 bytearrays, which have an opcode from protocol 5 on only."""
     return [bytearray(b"x" * (index % 50)) for index in range(500)]
+
+
+class Vector:
+    """Has a reduce of its own, as most people write one: it only reads the instance."""
+
+    def __init__(self, x: float, y: float) -> None:
+        self.x, self.y = x, y
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Vector, (self.x, self.y)
+
+
+class Connected:
+    """Has something that is not to be pickled, and a state without it, as the documentation of pickle has it."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.tags, self.lock = name, ["a", "b"], None
+
+    def __getstate__(self) -> dict[str, object]:
+        state = self.__dict__.copy()
+        del state["lock"]
+        return state
+
+
+@shape("others")
+def vectors() -> object:
+    """2,000 instances with a `__reduce__` that only reads them."""
+    return [Vector(index, index * 0.5) for index in range(2_000)]
+
+
+@shape("others")
+def connected() -> object:
+    """1,000 instances with a `__getstate__` that leaves something out."""
+    return [Connected(f"name {index}") for index in range(1_000)]
+
+
+if attrs is not None:
+
+    @attrs.define
+    class Defined:
+        """A class that attrs gives slots and a `__getstate__`."""
+
+        number: int
+        name: str = "name"
+        size: float = 0.5
+
+    @shape("others")
+    def attrs_instances() -> object:
+        """2,000 instances of a class of attrs."""
+        return [Defined(index, f"name {index}") for index in range(2_000)]
 
 
 if numpy is not None:

@@ -247,11 +247,12 @@ def give(patch: pytest.MonkeyPatch, name: str, cls: Any = Made) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_which_are_known(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (bytecode.known(FUNCTIONS[name]) is None) is (name in UNKNOWN)
+    monkeypatch.setattr(instances, "_were_somebodys", {})
     give(monkeypatch, name)
     assert (instances.names(Made, None) is None) is (name not in KNOWN)
     assert instances.has_known_reduce(Made) is (name in KNOWN)
     assert name not in KNOWN or not instances.is_somebodys(Made)
-    assert name not in UNKNOWN or instances.is_somebodys(Made)
+    assert name in KNOWN or instances.is_somebodys(Made)
 
 
 def _shared() -> list[Any]:
@@ -560,6 +561,282 @@ def test_inner_class_of_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert instances.names(cls, None) is not None
     _set_in_cell(cls)
     compare(lambda: [cls(i) for i in range(60)], 4)
+
+
+def _with_names(body: str, names: Any = ("a", "b"), **more: Any) -> Any:
+    """Return a function that finds names in the function around."""
+    made: dict[str, Any] = {"log": log, **more}
+    exec(f"def around(names, other):\n    def slots_getstate(self):\n        {body}\n    return slots_getstate", made)
+    return made["around"](names, ("a",))
+
+
+class OwnText(str):
+    """A text of somebody's."""
+
+
+#: A function as attrs has it, and what is like it: whether it is known, and for `Slotted`.
+LIKE_ATTRS: dict[str, tuple[Callable[[], Any], bool, bool]] = {
+    "as attrs": (lambda: _with_names("return {name: getattr(self, name) for name in names}"), True, True),
+    "documented": (
+        lambda: _with_names('"""Text."""\n        return {name: getattr(self, name) for name in names}'), True, True,
+    ),
+    "other names": (lambda: _with_names("return {x: getattr(self, x) for x in names}"), True, True),
+    "no names": (lambda: _with_names("return {x: getattr(self, x) for x in names}", ()), True, True),
+    "a list of names": (lambda: _with_names("return {x: getattr(self, x) for x in names}", ["a"]), True, False),
+    "somebody's names": (
+        lambda: _with_names("return {x: getattr(self, x) for x in names}", (OwnText("a"),)), True, False,
+    ),
+    "no texts": (lambda: _with_names("return {x: getattr(self, 'a') for x in names}", (1, 2)), False, False),
+    "somebody's getattr": (
+        lambda: _with_names("return {x: getattr(self, x) for x in names}", getattr=lambda *args: log.append(args[1])),
+        True,
+        False,
+    ),
+    "missing": (lambda: _with_names("return {x: getattr(self, x) for x in names}", ("a", "nothing")), True, True),
+    "a property": (lambda: _with_names("return {x: getattr(self, x) for x in names}", ("asked",)), True, False),
+    "a default": (lambda: _with_names("return {x: getattr(self, x, None) for x in names}"), False, False),
+    "a condition": (lambda: _with_names("return {x: getattr(self, x) for x in names if x != 'b'}"), False, False),
+    "texts of them": (lambda: _with_names("return {x: str(getattr(self, x)) for x in names}"), False, False),
+    "logged": (lambda: _with_names("return {x: log.append(x) for x in names}"), False, False),
+    "a set": (lambda: _with_names("return {getattr(self, x) for x in names}"), False, False),
+    "two loops": (lambda: _with_names("return {x: getattr(self, x) for x in names for _ in other}"), False, False),
+    "another function": (lambda: _with_names("return {x: hasattr(self, x) for x in names}"), False, False),
+}  # fmt: skip
+
+
+class Asked(Slotted):
+    """Has a property."""
+
+    __slots__ = ()
+
+    @property
+    def asked(self) -> int:
+        log.append("asked")
+        return 5
+
+
+@pytest.mark.parametrize("how", LIKE_ATTRS)
+def test_like_attrs(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, is_known, is_nobodys = LIKE_ATTRS[how]
+    function = make()
+    assert (bytecode.known(function) is not None) is is_known
+    monkeypatch.setattr(Asked, "__getstate__", function, raising=False)
+    assert (instances.names(Asked, None) is not None) is is_nobodys
+    for many in (1, 5, 60):
+        for protocol in (2, 4):
+            compare(lambda many=many: [Asked(i) for i in range(many)], protocol)  # type: ignore[misc]
+
+
+def test_attrs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classes that attrs makes are known, unless they have functions of somebody's."""
+    attrs = pytest.importorskip("attrs", reason="attrs is not installed")
+    fields = {"a": attrs.field(), "b": attrs.field(default="text")}
+    for is_nobodys, cls in (
+        (True, attrs.make_class("Strange", fields)),
+        (True, attrs.make_class("Strange", fields, slots=True)),
+        (True, attrs.make_class("Strange", fields, slots=True, frozen=True, weakref_slot=False)),
+        (
+            True,
+            attrs.make_class("Strange", fields, bases=(attrs.make_class("Strange", fields, slots=True),), slots=True),
+        ),
+        (False, attrs.make_class("Strange", fields, bases=(Logged,), slots=True)),
+    ):
+        cls.__module__ = __name__
+        monkeypatch.setitem(globals(), "Strange", cls)
+        assert (instances.names(cls, None) is not None) is is_nobodys
+        for many in (1, 5, 60, 1001):
+            for protocol in (2, 4, 5):
+                compare(lambda many=many, cls=cls: [cls(i) for i in range(many)], protocol)  # type: ignore[misc]
+
+
+# Defects that a review found.
+
+
+@pytest.mark.parametrize("has_slots", [True, False])
+def test_tuple_in_itself_with_a_state(has_slots: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C writes no state of a tuple that contains itself."""
+    methods: dict[str, Any] = {"__getstate__": _function("state_of_a_tuple", 'return {"a": 1}'), "__module__": __name__}
+    cls = type("Strange", (tuple,), methods | ({"__slots__": ()} if has_slots else {}))
+    monkeypatch.setitem(globals(), "Strange", cls)
+
+    def make() -> Any:
+        made: Any = cls(([], 1))
+        made[0].append(made)
+        return made
+
+    for protocol in (2, 4, 5):
+        for many in (1, 30):
+            compare(lambda many=many: [make() for _ in range(many)], protocol)  # type: ignore[misc]
+        compare(make, protocol)
+
+
+def test_dict_of_an_instance_that_somebody_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `__dict__` of an instance is not asked for where that may run somebody's code."""
+
+    class Getting:
+        def __getattribute__(self, name: str) -> Any:
+            log.append(name)
+            return object.__getattribute__(self, name)
+
+    class Property:
+        @property
+        def __dict__(self) -> Any:  # type: ignore[override]
+            log.append("__dict__")
+            return {}
+
+    for cls in (Getting, Property):
+        cls.__qualname__ = "Strange"
+        cls.__module__ = __name__
+        monkeypatch.setitem(globals(), "Strange", cls)
+        for protocol in ALL:
+            assert outcome(fastpickle.dumps, cls, protocol) == outcome(stock_dumps, cls, protocol)
+            assert outcome(_by(fastpickle.Pickler), cls, protocol) == outcome(_by(_Stock), cls, protocol)
+
+
+class OwnNames(dict[str, Any]):
+    """A module's names, of somebody's."""
+
+    def get(self, *args: Any) -> Any:
+        log.append("get")
+        return super().get(*args)
+
+    def __getitem__(self, name: str) -> Any:
+        log.append("getitem")
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        log.append("contains")
+        return super().__contains__(name)
+
+
+@pytest.mark.parametrize("name", ["reduce_named", "reduce_none", "state_changed", "state_pair"])
+def test_names_of_somebodys_dict(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = OwnNames(globals())
+    function = types.FunctionType(FUNCTIONS[name].__code__, names)
+    monkeypatch.setattr(Made, "__reduce__" if name.startswith("reduce") else "__getstate__", function, raising=False)
+    for many in (1, 3, 60):
+        compare(lambda many=many: [Made(i) for i in range(many)], 4)  # type: ignore[misc]
+
+
+class Compared(str):
+    """A text that tells when it is compared."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        log.append(str(self))
+        return str.__eq__(self, other)
+
+
+@pytest.mark.parametrize("name", ["state_pair", "state_without", "state_changed", "state_merged", "state_copy"])
+@pytest.mark.parametrize("many", [1, 5, 30, 60])
+def test_names_that_are_compared(name: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An instance's attributes may have names that run somebody's code when they are looked up: just as often."""
+    give(monkeypatch, name)
+
+    def make() -> Any:
+        found = [Made(i) for i in range(many)]
+        for made in found:
+            state = vars(made)
+            for key in ("a", "b", "lock", "more"):
+                value = state.pop(key, 5)
+                state[Compared(key)] = value
+        log.clear()
+        return found
+
+    for protocol in (2, 4):
+        for ours, stock in ((fastpickle.dumps, stock_dumps), (_by(fastpickle.Pickler), _by(_Stock))):
+            expected = outcome(stock, make, protocol)
+            found = outcome(ours, make, protocol)
+            assert found[0] == expected[0]
+            assert abs(len(found[1]) - len(expected[1])) <= 2  # the interpreter's own caches spare some
+
+
+def test_builtins_of_somebodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in `builtins` now is not what is known."""
+
+    class Own(dict[str, Any]):
+        def __init__(self, *args: Any) -> None:
+            log.append("made")
+            super().__init__(*args)
+
+    give(monkeypatch, "state_changed")
+    fastpickle.dumps([Made(1)])  # to look at code takes dicts, too
+    for protocol in (2, 4):
+        found = []
+        for dump in (stock_dumps, fastpickle.dumps, fastpickle.dumps):
+            with pytest.MonkeyPatch.context() as patch:
+                made = [Made(i) for i in range(30)]
+                patch.setattr(builtins, "dict", Own)
+                found.append(outcome(dump, lambda made=made: made, protocol))  # type: ignore[misc]
+        assert found[0][1] == found[1][1] == found[2][1]
+
+
+class _Constant:
+    def __eq__(self, other: object) -> bool:
+        log.append("compared")
+        return False
+
+    def __repr__(self) -> str:
+        log.append("shown")
+        return "constant"
+
+    __hash__ = object.__hash__
+
+
+def _with_constant(x: Any) -> Any:
+    return (x, "constant", x)
+
+
+ODD_CODES: dict[str, Callable[[], Any]] = {
+    "empty": lambda: _with_constant.__code__.replace(co_code=b""),
+    "no arguments": lambda: (lambda: 5).__code__,
+    "a constant of somebody's": lambda: _with_constant.__code__.replace(
+        co_consts=tuple(_Constant() if x == "constant" else x for x in _with_constant.__code__.co_consts)
+    ),
+    "no constants": lambda: _with_constant.__code__.replace(co_consts=()),
+    "no names": lambda: FUNCTIONS["state_pair"].__code__.replace(co_names=()),
+    "a variable of both kinds": lambda: _function("reduce_cell", "return self, ()\nlambda: self").__code__,
+    "long": lambda: _function("state_long", "return [" + "self.a, " * 3000 + "]").__code__,
+    "many names": lambda: (
+        _function("state_many", "return [" + "".join(f"self.a{i}, " for i in range(600)) + "]").__code__
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ODD_CODES)
+def test_odd_codes(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a function's code is, to look at it raises nothing, and runs nobody's code."""
+    code = ODD_CODES[how]()
+    function = types.FunctionType(code, globals(), closure=tuple(types.CellType() for _ in code.co_freevars))
+    log.clear()
+    assert bytecode.known(function) is None
+    monkeypatch.setattr(Made, "__getstate__", function, raising=False)
+    monkeypatch.setattr(Made, "__reduce_ex__", lambda self, protocol: (int, (len(log),)), raising=False)
+    fastpickle.dumps([Made(i) for i in range(3)], 4)  # nobody calls it
+    assert not log
+
+
+def test_variable_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to 3.10 what a function inside sees is looked up as what the function around has."""
+    for body in ("return protocol, ()\nlambda: protocol", "if 0: x = 1; lambda: x\nreturn x, ()"):
+        monkeypatch.setattr(Made, "__reduce_ex__", _function("reduce_ex", body), raising=False)
+        compare(lambda: [Made(i) for i in range(3)], 2)
+
+
+def test_refused_classes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class whose functions are known, but not how its attributes are got, is not looked at again and again."""
+    monkeypatch.setattr(instances, "_were_somebodys", {})
+    give(monkeypatch, "state_asked")
+    asked = []
+    names = instances.names
+    monkeypatch.setattr(instances, "names", lambda *args: (asked.append(1), names(*args))[1])
+    for _ in range(3):
+        assert instances.is_somebodys(Made)
+    assert len(asked) == 1
+    monkeypatch.setattr(instances, "_MOST_REMEMBERED", 1)
+    assert not instances.is_somebodys(type("Another", (), {"__getstate__": FUNCTIONS["state_pair"]}))
+    assert len(instances._were_somebodys) == 1
 
 
 def test_codes_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
