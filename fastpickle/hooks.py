@@ -36,7 +36,8 @@ if all dispatch entries of its types are stock's, or a library's that tells a ru
 | entry of a type that C does not ask about      | every graft                        | test_dispatch_entry            |
 | `dispatch`, `dispatch_table`, copyreg          | objects of that type               | test_entry_of_a_type_...       |
 | `save_global`, `__import__` replaced           | classes, functions, what names one | test_save_global_...           |
-| a class with a reduce, slots ... of its own    | its instances                      | test_custom_code_runs_once     |
+| a class with a reduce ... of its own, but for  | its instances                      | test_custom_code_runs_once     |
+| one that only reads (`bytecode`)               |                                    | test_bytecode.py               |
 | a file neither in memory nor a real one        | every graft: it sees other writes  | test_file_of_ones_own          |
 | `_Framer` changed                              | every graft                        | test_framer_that_was_changed   |
 | a memo that memoize() has not made             | every graft: C keeps it otherwise  | test_pickler: a memo with gaps |

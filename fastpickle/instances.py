@@ -5,8 +5,9 @@
                                                                       some names    yes, if none is in its __dict__
 
 That is so for instances of classes that leave `object.__reduce_ex__` as it is (plain classes, dataclasses, slots,
-namedtuples, subclasses of list and dict), for enums, and for the types of the standard library in `STDLIBS`.  What a
-reduce of the standard library runs is compared with what was there when this module was imported.
+namedtuples, subclasses of list and dict), or the functions of which only read the instance (`bytecode`), for enums, and
+for the types of the standard library in `STDLIBS`.  What a reduce of the standard library runs is compared with what
+was there when this module was imported.
 
 Not for: classes and functions themselves, which are saved by name (`reduce.is_stocks`).
 """

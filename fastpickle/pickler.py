@@ -317,9 +317,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
             if (plan is FEW or plan is ASIDE) and type(x) is tuple and type(memo) is dict and id(x[0]) in memo:
-                found = hooks.plan(self)  # nothing has changed, most often
-                if found.is_for_brief and save_brief(self, found, obj, t, x):
+                now = hooks.plan(self)  # most often nothing has changed
+                is_written = save_brief(self, now, obj, t, x) if now.is_for_brief else False
+                if is_written:
                     return
+                if is_written is None:
+                    plan = PLAIN  # it is little, and the frame has no room for it
             if (
                 plan is FEW
                 and type(memo) is dict

@@ -335,9 +335,10 @@ _save_type: Any = stock_methods["save_type"]
 def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
     """Tell whether the reduce of `obj` is sure to be `object`'s own, and to run no code but the interpreter's.
 
-    It is so for instances of classes that define nothing of what `object.__reduce_ex__` asks for (PEP 307): dataclasses
-    and plain classes, but none with slots, a metaclass or a `__getattr__`.  The answer for a type is kept until
-    somebody's code runs, which might change the class; the object's own attributes are looked at each time.
+    It is so for instances of classes that define nothing of what `object.__reduce_ex__` asks for (PEP 307), or what
+    only reads them: dataclasses and plain classes, but none with slots, a metaclass or a `__getattr__`.  The answer for
+    a type is kept until somebody's code runs, which might change the class; the object's own attributes are looked at
+    each time.
     """
     if t not in dump.nobodys:
         if not dump.looks:

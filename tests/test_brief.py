@@ -17,6 +17,7 @@ from oracle.engines import ORACLE, OURS, Pure, Stock
 
 import fastpickle
 from fastpickle import _stdlib, brief, graft, instances, quick, reduce
+from fastpickle import pickler as pickler_module
 from fastpickle.last import last
 
 #: Where the C pickler is never asked, and where a reduce that runs nobody's code is told from another one.
@@ -390,7 +391,8 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
         found.append(save_brief(*args))
         return found[-1]
 
-    monkeypatch.setattr(reduce, "save_brief", saved)
+    for module in (reduce, pickler_module):
+        monkeypatch.setattr(module, "save_brief", saved)
     return found
 
 
@@ -459,9 +461,10 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @ON_CPYTHON
-def test_full_frames(tried: list[bool | None]) -> None:
+@pytest.mark.parametrize("more", [[], [[]]], ids=["hook by hook", "by a plan"])
+def test_full_frames(tried: list[bool | None], more: list[Any]) -> None:
     """What is brief stays so when a frame has no room for it."""
-    objs = [objects.Reduced((_make, (i, f"text {i}" * 5))) for i in range(6000)]
+    objs = [*more, *[objects.Reduced((_make, (i, f"text {i}" * 5))) for i in range(6000)]]
     file = io.BytesIO()
     Pure(file, 4).dump(objs)
     assert file.getvalue() == stock_dumps(objs, 4)
@@ -488,7 +491,7 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_are_somebodys() -> None:
-    """A few of such objects, and atoms, in an exact container."""
+    """Such objects, one of them among the first 16, and atoms, in an exact container."""
     one = objects.Reduced(lambda self: "function")
     for obj, expected in (
         ([one], True),
@@ -498,7 +501,11 @@ def test_are_somebodys() -> None:
         ([], False),
         ([1, 2], False),
         ([one] * 16, True),
-        ([one] * 17, False),
+        ([one] * 17, True),
+        ([*range(15), one, *range(15), one], True),
+        ([*range(16), one], False),
+        (dict.fromkeys(range(20), one), True),
+        ([*[one] * 17, []], False),
         ([one, []], False),
         ([one, objects.Plain()], False),
         ({one}, False),
