@@ -46,6 +46,7 @@ __all__ = [
     "STDLIBS",
     "are_for_stock",
     "are_somebodys",
+    "are_texts",
     "has_a_usual_name",
     "has_known_reduce",
     "has_only_a_dict",
@@ -59,6 +60,7 @@ __all__ = [
     "is_plain_class",
     "is_somebodys",
     "names",
+    "own_reduce",
 ]
 
 #: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
@@ -73,10 +75,10 @@ class _NamesAmongTexts(frozenset[str]):
     """The same where a function of the class reads the instance: another key may be asked whether it is equal."""
 
     def isdisjoint(self, attributes: Any) -> bool:
-        return _TEXT.issuperset(map(id, map(type, attributes))) and frozenset.isdisjoint(self, attributes)
+        return are_texts(map(id, map(type, attributes))) and frozenset.isdisjoint(self, attributes)
 
 
-_TEXT = frozenset((id(str),))
+are_texts = frozenset((id(str),)).issuperset
 #: What hides that function, or what it reads.
 HIDES_WHAT_IS_READ: frozenset[str] = _NamesAmongTexts(ASKED_FOR)
 _HIDES_WHAT_IS_READ_OF_DICT: frozenset[str] = _NamesAmongTexts(_ASKED_FOR_OF_DICT)
@@ -441,6 +443,27 @@ def has_own_reduce(t: type) -> bool:
         if c is not object and not c.__dict__.keys().isdisjoint(REDUCES):
             return bool(c.__flags__ & HEAP_TYPE)
     return False
+
+
+def own_reduce(t: type, proto: int) -> Callable[[Any], Any] | None:
+    """Return what does what the reduce of a class with a known one does, with a call less; None if it is not so simple.
+
+    Args:
+        t: a class of which `has_own_reduce` holds, and `names` gave names.
+        proto: the protocol.
+    """
+    reduce_ex = _found(t, "__reduce_ex__")
+    if reduce_ex is not _OBJECTS["__reduce_ex__"]:
+        return lambda obj: reduce_ex(obj, proto)
+    reduce: Callable[[Any], Any] = _found(t, "__reduce__")
+    if reduce is not _OBJECTS["__reduce__"]:
+        return reduce
+    function = _found(t, "__getstate__")
+    if any(c in _BASES for c in t.__mro__) or bytecode.known(function) is None:
+        return None
+    newobj = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
+    args = (t,)
+    return lambda obj: (newobj, args, function(obj))
 
 
 def has_only_a_dict(t: type) -> bool:

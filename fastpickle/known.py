@@ -18,6 +18,7 @@ import pickle
 import sys
 from collections import ChainMap
 from collections.abc import Callable
+from enum import EnumMeta
 from operator import methodcaller
 from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -27,7 +28,18 @@ from . import hooks
 from ._stdlib import NO_VALUE, entry_of, stock_methods
 from .arrays import is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
 from .hooks import Plan
-from .instances import LOOKED_INTO, METACLASSES, is_array, is_bare, is_somebodys, names
+from .instances import (
+    LOOKED_INTO,
+    METACLASSES,
+    STDLIBS,
+    are_texts,
+    has_own_reduce,
+    is_array,
+    is_bare,
+    is_somebodys,
+    names,
+    own_reduce,
+)
 from .last import last
 
 __all__ = [
@@ -60,8 +72,21 @@ def reduce_of(t: type, hiding: frozenset[str], proto: int) -> Any:
     """Return a function that reduces instances of `t` as C would, after a look at their attributes."""
     if t is complex:
         return copyreg.dispatch_table[t]
-    reduce = methodcaller("__reduce_ex__", proto)
+    reduce: Callable[[Any], Any] = methodcaller("__reduce_ex__", proto)
     is_pure = LOOKED_INTO.get(t)
+    if t not in STDLIBS and type(t) is not EnumMeta and has_own_reduce(t):
+        reduce = own_reduce(t, proto) or reduce
+        if not hiding:
+            return reduce
+        hides_nothing = frozenset(hiding).isdisjoint  # as that of `hiding` itself does it, with a call less
+
+        def read(obj: Any) -> Any:
+            state = obj.__dict__
+            if type(state) is dict and are_texts(map(id, map(type, state))) and hides_nothing(state):
+                return reduce(obj)
+            raise Refused
+
+        return read
     if not hiding:
         if is_pure is None:
             return reduce

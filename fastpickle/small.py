@@ -23,7 +23,7 @@ from . import hooks, small_hashes
 from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from .few import BY_NAME, begin_frame, go_on, save_few
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
-from .instances import has_known_reduce, has_only_a_dict, held_by, is_array, is_for_stock, is_leaf
+from .instances import has_only_a_dict, has_own_reduce, held_by, is_array, is_for_stock, is_leaf
 from .known import METACLASS_IDS
 from .last import last
 from .lazymemo import is_lazy
@@ -72,8 +72,6 @@ _FEW_PIECES: Final = 60
 _MANY: Final = 240
 #: For so many items stands an instance, a class or a function; one or two that are next to nothing are for stock.
 _PER_INSTANCE: Final = 5
-#: With no more in its `__dict__`, an instance of a class with a reduce of its own is for stock.
-_FEW_PARTS: Final = 6
 _FEW_LEAVES: Final = 20
 #: Where there are fewer items, arrays are for stock, too.
 _FEW_ARRAYS: Final = 20
@@ -126,16 +124,21 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
                 may_graft = False
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
-        elif id(t) in BY_NAME or is_leaf(t) or is_for_stock(t) or is_array(t):
+        elif (
+            id(t) in BY_NAME
+            or is_leaf(t)
+            or (t.__dictoffset__ and has_own_reduce(t))  # what is in it is found, too
+            or is_for_stock(t)
+            or is_array(t)
+        ):
             content = _SOMEBODYS
-        elif has_only_a_dict(t) or has_known_reduce(t):
+        elif has_only_a_dict(t):
             state = obj.__dict__
             if type(state) is not dict:
                 return False
-            n = _content(state, dict, _FEW)
-            if may_graft and is_own and not (last.may_be_little(t) and n < _MUCH):
+            if may_graft and is_own and not (last.may_be_little(t) and _content(state, dict, _FEW) < _MUCH):
                 return False
-            content = _INSTANCES if n > _FEW_PARTS or has_only_a_dict(t) else _SOMEBODYS
+            content = _INSTANCES
         else:
             held = held_by(obj, t)  # if it is little, nothing is to be gained
             if held is None or _content(held, tuple, _FEW) >= _INSTANCES:  # in which there may be much

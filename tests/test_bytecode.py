@@ -352,7 +352,7 @@ def compare(make: Callable[[], Any], protocol: int) -> None:
 def test_same_bytes(name: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a class has for a reduce; each instance's functions see and say the same."""
     give(monkeypatch, name)
-    for protocol in (4, 2, 5) if where != "few" else ALL:
+    for protocol in ALL if where == "few" else (2, 4) if name in KNOWN else (4,):
         compare(WHERE[where], protocol)
 
 

@@ -19,9 +19,16 @@ import pytest
 from oracle.allowed import PYPY
 
 import fastpickle
+from fastpickle._stdlib import CPickler
 from fastpickle.cli import workloads
 
-pytestmark = pytest.mark.skipif(PYPY, reason="the ideas are for CPython's frames; PyPy has another engine")
+pytestmark = [
+    pytest.mark.skipif(PYPY, reason="the ideas are for CPython's frames; PyPy has another engine"),
+    pytest.mark.skipif(
+        sys.version_info[:2] not in {(3, 11), (3, 13), (3, 14)} or CPickler is None,
+        reason="the figures are of other Pythons, with a C pickler",
+    ),
+]
 
 DIARY = Path(__file__).resolve().parent.parent / "perf-diary"
 

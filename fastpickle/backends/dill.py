@@ -115,9 +115,15 @@ def _mains(pickler: Any) -> tuple[Any, ...]:
 def _is_compared(t: type) -> bool:
     """Tell whether somebody's `__eq__` may be asked: a dict of the length of `__main__`'s is compared with it."""
     eq = t.__eq__
-    return type(eq) is FunctionType and eq.__code__.co_filename != "<string>" and eq.__module__ not in _STDLIBS
+    return (
+        type(eq) is FunctionType
+        and not eq.__code__.co_filename.startswith(_GENERATED)
+        and eq.__module__ not in _STDLIBS
+    )
 
 
+#: Where the functions are that dataclasses and attrs make: they compare instances of one class, by what is in them.
+_GENERATED = ("<string>", "<attrs generated ")
 _STDLIBS = ("collections", "datetime", "decimal", "enum", "fractions", "pathlib", "pathlib._local", "uuid")
 
 
