@@ -206,6 +206,79 @@ class TellsDict(Simple):
         pass
 
 
+class ReadsReduce(Simple):
+    """Has functions that only read it, as those that come next."""
+
+    def __reduce__(self) -> Any:
+        return ReadsReduce, (self.x, self.y)
+
+
+class ReadsReduceEx(Simple):
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return make_simple, (self.x, protocol)
+
+
+def make_simple(*args: Any) -> Any:
+    return Simple()
+
+
+class ReadsState(Simple):
+    def __getstate__(self) -> Any:
+        return {"x": self.x, "pair": (self.y, [self.x])}
+
+
+class ReadsPair(Simple):
+    __slots__ = ()
+
+    def __getstate__(self) -> Any:
+        return self.x, self.y
+
+    def __setstate__(self, state: Any) -> None:
+        self.x, self.y = state
+
+
+class ReadsDict(Simple):
+    def __getstate__(self) -> Any:
+        state = self.__dict__.copy()
+        del state["y"]
+        state["more"] = None
+        return state
+
+
+class ReadsItsDict(Simple):
+    def __getstate__(self) -> Any:
+        return self.__dict__
+
+
+class ReadsSlots(SlotBase):
+    __slots__ = ("y",)
+
+    def __init__(self, x: Any = None, y: Any = None) -> None:
+        self.x, self.y = x, y
+
+
+def _like_attrs(names: tuple[str, ...]) -> Any:
+    def getstate(self: Any) -> Any:
+        return {name: getattr(self, name) for name in names}
+
+    return getstate
+
+
+ReadsSlots.__getstate__ = _like_attrs(("x", "y"))  # type: ignore[method-assign,unused-ignore]  # as attrs does
+
+
+class ReadsAsked(Simple):
+    """Reads what is asked for."""
+
+    @property
+    def asked(self) -> Any:
+        told("ReadsAsked.asked")
+        return 5
+
+    def __getstate__(self) -> Any:
+        return self.asked, self.x
+
+
 class TellsState(Simple):
     def __getstate__(self) -> Any:
         told("TellsState", describe(self.x))
@@ -979,6 +1052,14 @@ QUIET: dict[str, Node] = {
     "Point": _of_two(Point),
     "Point, cyclic": _cyclic(Point),
     "FrozenPoint": _of_two(FrozenPoint),
+    "ReadsReduce": _of_two(ReadsReduce),
+    "ReadsReduceEx": _of_two(ReadsReduceEx),
+    "ReadsState": _of_two(ReadsState),
+    "ReadsState, cyclic": _cyclic(ReadsState),
+    "ReadsPair": _of_two(ReadsPair),
+    "ReadsDict": _of_two(ReadsDict),
+    "ReadsItsDict": _cyclic(ReadsItsDict),
+    "ReadsSlots": _of_two(ReadsSlots),
     "SlotPoint": _of_two(SlotPoint),
     "FrozenSlotPoint": _of_two(FrozenSlotPoint),
     "Point3": lambda m: Point3(m.node(), m.node(), m.items(2)),
@@ -1047,6 +1128,7 @@ _UTC = datetime.timezone.utc
 TELLING: dict[str, Node] = {
     "Shadow": _of_two(Shadow),
     "TellsDict": _of_two(TellsDict),
+    "ReadsAsked": _of_two(ReadsAsked),
     "TellsState": _cyclic(TellsState),
     "TellsTuple": _of_two(TellsTuple),
     "TellsNoState": _of_two(TellsNoState),
