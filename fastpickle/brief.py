@@ -71,7 +71,7 @@ def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...])
     args = rv[1]
     memo = pickler.memo
     key = id(t) if func is _newobj else id(func)
-    if key not in memo or type(args) is not tuple:
+    if key not in memo or type(args) is not tuple or t is tuple or t is dict:  # such an object may be the arguments
         return False
     state = None
     n = len(rv)

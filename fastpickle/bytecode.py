@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -87,6 +88,8 @@ _ANY: Final = "any"
 _NULL: Final = "null"
 
 _USUAL: Final = frozenset(("__class__", "__dict__"))
+#: What makes a generator or a coroutine of a function.
+_RUNS_LATER: Final = CO_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR
 #: A longer function is not looked into.
 _LONGEST: Final = 1000
 #: So many codes are remembered.
@@ -99,7 +102,12 @@ class _UnknownError(Exception):
 
 def _run(code: CodeType) -> Known | None:
     """Go through a function's instructions, once, as they would be run."""
-    if not HAS_KNOWN_BYTECODE or code.co_argcount < 1 or len(code.co_code) > _LONGEST:
+    if (
+        not HAS_KNOWN_BYTECODE
+        or code.co_argcount < 1
+        or len(code.co_code) > _LONGEST
+        or code.co_flags & _RUNS_LATER  # whoever compiled it
+    ):
         return None
     if any(_is_alike(code, other) for other in _codes_of_attrs):
         return Known(frozenset(), False, frozenset(("getattr",)), None, code.co_freevars[0])
@@ -206,6 +214,15 @@ class _State:
     def store(self, instruction: Any) -> None:
         self.variables[instruction.argval] = self.stack.pop()
 
+    def store_and_load(self, instruction: Any) -> None:
+        stored, loaded = instruction.argval
+        self.variables[stored] = self.stack.pop()
+        self.stack.append(self.variables[loaded])
+
+    def store_two(self, instruction: Any) -> None:
+        for name in instruction.argval:
+            self.variables[name] = self.stack.pop()
+
     def load_constant(self, instruction: Any) -> None:
         self.stack.append(_Const(instruction.argval))
 
@@ -302,6 +319,8 @@ _STEPS: Final[dict[str, Callable[[_State, Any], None]]] = {
     **dict.fromkeys(("LOAD_FAST", "LOAD_FAST_BORROW"), _State.load),
     **dict.fromkeys(("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"), _State.load_two),
     "STORE_FAST": _State.store,
+    "STORE_FAST_LOAD_FAST": _State.store_and_load,
+    "STORE_FAST_STORE_FAST": _State.store_two,
     **dict.fromkeys(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"), _State.load_constant),
     "LOAD_GLOBAL": _State.load_global,
     "LOAD_DEREF": _State.load_free,

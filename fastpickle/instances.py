@@ -402,25 +402,42 @@ def held_by(obj: Any, t: type) -> list[Any] | None:
 def are_somebodys(obj: Any, t: type) -> bool:
     """Tell whether an object is an exact list, tuple or dict of objects of such classes, and of atoms.
 
-    They are saved sooner hook by hook than by a plan.
+    They are saved sooner hook by hook than by a plan: if they are many, only those in which there are but atoms.
     """
     if t is not list and t is not tuple and t is not dict:
         return False
     items = obj.values() if t is dict else obj
-    found = None
-    for some in (islice(items, _FEW), items):
-        for x in [*some]:
-            t = type(x)
-            if t is not found and id(t) not in ATOM_IDS:
-                if not is_somebodys(t):
-                    return False
-                found = t
-        if found is None:
+    n = len(items)
+    if n > _FEW:
+        some = {id(x): type(x) for x in [*islice(items, 0, None, n // _FEW)]}
+        if sum(map(is_somebodys, some.values())) < _FEW - (_FEW >> 2):
             return False
-    return True
+        first = next(iter(items))
+        if not _has_only_atoms(first, type(first)):
+            return False
+    found = None
+    somebodys = []
+    for x in [*items]:
+        t = type(x)
+        if id(t) in ATOM_IDS:
+            continue
+        if t is not found:
+            if not is_somebodys(t):
+                return False
+            found = t
+        somebodys.append(id(x))
+    return bool(somebodys) and (n <= _FEW or len({*somebodys}) >= n - (n >> 2))
 
 
-#: Among so many items there must be one of them.
+def _has_only_atoms(obj: Any, t: type) -> bool:
+    """Tell whether there are only a few atoms in the `__dict__` of an instance, which is asked for nowhere else."""
+    if not t.__dictoffset__ or not is_plain_class(t):
+        return False
+    state = obj.__dict__
+    return type(state) is dict and len(state) <= _FEW and ATOM_IDS.issuperset(map(id, map(type, state.values())))
+
+
+#: More of them, and more atoms in one, are many.
 _FEW = 16
 
 

@@ -316,7 +316,15 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if (plan is FEW or plan is ASIDE) and type(x) is tuple and type(memo) is dict and id(x[0]) in memo:
+            if (
+                (plan is FEW or plan is ASIDE)
+                and type(x) is tuple
+                and len(x) == 2
+                and type(memo) is dict
+                and id(x[0]) in memo
+                and type(x[1]) is tuple
+                and (not x[1] or id(type(x[1][0])) in hooks.ATOM_IDS)
+            ):
                 now = hooks.plan(self)  # most often nothing has changed
                 is_written = save_brief(self, now, obj, t, x) if now.is_for_brief else False
                 if is_written:

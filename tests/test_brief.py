@@ -464,7 +464,7 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("more", [[], [[]]], ids=["hook by hook", "by a plan"])
 def test_full_frames(tried: list[bool | None], more: list[Any]) -> None:
     """What is brief stays so when a frame has no room for it."""
-    objs = [*more, *[objects.Reduced((_make, (i, f"text {i}" * 5))) for i in range(6000)]]
+    objs = [*more, *[_Atoms(f"text {i}" * 5) for i in range(6000)]]
     file = io.BytesIO()
     Pure(file, 4).dump(objs)
     assert file.getvalue() == stock_dumps(objs, 4)
@@ -490,8 +490,18 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pickler.memo == calls[0][0]
 
 
+class _Atoms:
+    """Has a reduce of its own, and what is given in its `__dict__`."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> Any:
+        return _Atoms, tuple(vars(self).values())
+
+
 def test_are_somebodys() -> None:
-    """Such objects, one of them among the first 16, and atoms, in an exact container."""
+    """Such objects and atoms, in an exact container; if they are many, few atoms, and no containers in them."""
     one = objects.Reduced(lambda self: "function")
     for obj, expected in (
         ([one], True),
@@ -501,14 +511,43 @@ def test_are_somebodys() -> None:
         ([], False),
         ([1, 2], False),
         ([one] * 16, True),
-        ([one] * 17, True),
-        ([*range(15), one, *range(15), one], True),
+        ([one] * 17, False),
+        ([*range(15), one], True),
         ([*range(16), one], False),
-        (dict.fromkeys(range(20), one), True),
-        ([*[one] * 17, []], False),
+        ([_Atoms(i) for i in range(17)], True),
+        ({i: _Atoms(i) for i in range(17)}, True),
+        ([*[_Atoms(i) for i in range(17)], *range(5)], True),
+        ([*[_Atoms(i) for i in range(17)], *range(6)], False),
+        ([_Atoms(5)] * 17, False),
+        ([_Atoms([i]) for i in range(17)], False),
+        ([_Atoms([i]) for i in range(16)], True),
+        ([*[_Atoms(i) for i in range(17)], []], False),
         ([one, []], False),
         ([one, objects.Plain()], False),
         ({one}, False),
         (one, False),
     ):
         assert instances.are_somebodys(obj, type(obj)) is expected
+
+
+@pytest.mark.parametrize("cls", [fastpickle.Pickler, Pure])
+def test_reduced_to_itself(cls: Any) -> None:
+    """A dict or tuple that an override reduces to a call with itself, and there is no override any more then."""
+    state = {"a": 1}
+    pair = (1, 2)
+    for obj, value in ((state, (_make, (), state)), (pair, (_make, pair)), (pair, (_make, (pair,)))):
+        found = []
+        for base in (cls, _stdlib.StockPickler):
+            file = io.BytesIO()
+            pickler = base(file, 4)
+
+            def override(x: Any, pickler: Any = pickler, obj: Any = obj, value: Any = value) -> Any:
+                if x is not obj:
+                    return NotImplemented
+                del pickler.reducer_override
+                return value
+
+            pickler.reducer_override = override
+            pickler.dump([_Atoms(1), obj, _make])
+            found.append(file.getvalue())
+        assert found[0] == found[1]

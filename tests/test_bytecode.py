@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import builtins
 import copyreg
+import inspect
 import io
 import pickle
 import re
@@ -139,6 +140,7 @@ KNOWN = {
         return (self.a, self.b, self.a, self.b, self.a, self.b, self.a, self.b, self.a, self.b, self.a, [self.a],
                 {"a": [self.b, self.a, 1000, 2.5, None, True, b"x", 1 << 70]}, (), {}, [])
     """,
+    "state_on_a_line": 'd = self.__dict__.copy(); del d["lock"]; a = self.a; b = a; d["x"] = a, b; return d',
     "state_missing": "return self.a, self.nothing",
     "state_without_missing": """
         state = self.__dict__.copy()
@@ -797,6 +799,8 @@ ODD_CODES: dict[str, Callable[[], Any]] = {
     "no constants": lambda: _with_constant.__code__.replace(co_consts=()),
     "no names": lambda: FUNCTIONS["state_pair"].__code__.replace(co_names=()),
     "a variable of both kinds": lambda: _function("reduce_cell", "return self, ()\nlambda: self").__code__,
+    "a generator's": lambda: FUNCTIONS["state_pair"].__code__.replace(co_flags=inspect.CO_GENERATOR | 3),
+    "a coroutine's": lambda: FUNCTIONS["state_pair"].__code__.replace(co_flags=inspect.CO_COROUTINE | 3),
     "long": lambda: _function("state_long", "return [" + "self.a, " * 3000 + "]").__code__,
     "many names": lambda: (
         _function("state_many", "return [" + "".join(f"self.a{i}, " for i in range(600)) + "]").__code__
