@@ -500,6 +500,7 @@ class _Atoms:
         return _Atoms, tuple(vars(self).values())
 
 
+@ON_CPYTHON
 def test_are_somebodys() -> None:
     """Such objects and atoms, in an exact container; if they are many, few atoms, and no containers in them."""
     one = objects.Reduced(lambda self: "function")
