@@ -119,11 +119,9 @@ def _run(code: CodeType) -> Known | None:
     ):
         return None
     state = _State(code)
-    last: Any = None
-    for instruction in dis.get_instructions(code):
-        if last is not None:
-            _STEPS[last.opname](state, last)
-        last = instruction
+    *instructions, last = dis.get_instructions(code)
+    for instruction in instructions:
+        _STEPS[instruction.opname](state, instruction)
     if last.opname == "RETURN_CONST":
         value: Any = _Const(last.argval)
     elif last.opname == "RETURN_VALUE":

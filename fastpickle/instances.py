@@ -201,7 +201,7 @@ def _is_learnt(t: type) -> bool:
 def _hiding(t: type) -> frozenset[str]:
     if not t.__dictoffset__:
         return NOBODYS
-    if type(t) is not enum.EnumMeta and t not in STDLIBS and has_own_reduce(t):
+    if has_own_reduce(t):
         return _HIDES_WHAT_IS_READ_OF_DICT if issubclass(t, dict) else HIDES_WHAT_IS_READ
     return _ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
 
@@ -455,7 +455,9 @@ def is_bare(t: type) -> bool:
 
 
 def has_own_reduce(t: type) -> bool:
-    """Tell whether a class has one of `REDUCES` that is not the interpreter's."""
+    """Tell whether a class has one of `REDUCES` that is neither the interpreter's nor the standard library's."""
+    if t in STDLIBS or type(t) is enum.EnumMeta:
+        return False
     for c in t.__mro__:
         if c is not object and not c.__dict__.keys().isdisjoint(REDUCES):
             return bool(c.__flags__ & HEAP_TYPE)

@@ -18,7 +18,6 @@ import pickle
 import sys
 from collections import ChainMap
 from collections.abc import Callable
-from enum import EnumMeta
 from operator import methodcaller
 from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -31,7 +30,6 @@ from .hooks import Plan
 from .instances import (
     LOOKED_INTO,
     METACLASSES,
-    STDLIBS,
     are_texts,
     has_own_reduce,
     is_array,
@@ -74,7 +72,7 @@ def reduce_of(t: type, hiding: frozenset[str], proto: int) -> Any:
         return copyreg.dispatch_table[t]
     reduce: Callable[[Any], Any] = methodcaller("__reduce_ex__", proto)
     is_pure = LOOKED_INTO.get(t)
-    if t not in STDLIBS and type(t) is not EnumMeta and has_own_reduce(t):
+    if has_own_reduce(t):
         reduce = own_reduce(t, proto) or reduce
         if not hiding:
             return reduce

@@ -40,7 +40,7 @@ try:  # it is not there for every Python
     import numpy
 except ImportError:
     numpy = None  # type: ignore[assignment]
-try:
+try:  # as above
     import attrs
 except ImportError:
     attrs = None  # type: ignore[assignment]

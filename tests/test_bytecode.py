@@ -7,7 +7,6 @@ import builtins
 import copyreg
 import inspect
 import io
-import pickle
 import re
 import types
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from oracle.compare import ALL, stock_dumps
 
 import fastpickle
 from fastpickle import bytecode, instances, quick
-from fastpickle._stdlib import CPickler
+from fastpickle._stdlib import CPickler, StockPickler
 
 try:
     import dill
@@ -32,7 +31,6 @@ else:
     dill.extend(False)
 if PYPY:
     pytest.skip("its instructions are others", allow_module_level=True)
-_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 log: list[Any] = []
 
 
@@ -57,7 +55,7 @@ class Other(Point):
     """Another class."""
 
 
-newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]
+newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 
 
 def make_other(*args: Any) -> Other:
@@ -88,7 +86,7 @@ def _points_class() -> Any:
 
     class Inner(Point):
         def __reduce__(self) -> Any:
-            return __class__, (self.a,)  # type: ignore[name-defined]
+            return __class__, (self.a,)  # type: ignore[name-defined]  # mypy does not know it
 
     return Inner
 
@@ -338,15 +336,20 @@ def compare(make: Callable[[], Any], protocol: int) -> None:
     expected = outcome(stock_dumps, make, protocol)
     for _ in range(2):  # what is remembered of the last one
         assert outcome(fastpickle.dumps, make, protocol) == expected
-    expected = outcome(_by(_Stock), make, protocol)
+    expected = outcome(_by(StockPickler), make, protocol)
     assert outcome(_by(fastpickle.Pickler), make, protocol) == expected
     with fastpickle.patched():
-        assert outcome(_by(_Stock), make, protocol) == expected
+        assert outcome(_by(StockPickler), make, protocol) == expected
     if dill is not None:
         expected = outcome(dill.dumps, make, protocol)
         assert outcome(backend.dumps, make, protocol) == expected
         with fastpickle.patched():
             assert outcome(dill.dumps, make, protocol) == expected
+
+
+def some(make: Callable[[int], Any], many: int) -> Callable[[], list[Any]]:
+    """Return what makes a list of so many."""
+    return lambda: [make(i) for i in range(many)]
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -365,7 +368,7 @@ def test_same_bytes(name: str, where: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_slots(name: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, name, Slotted)
     for protocol in (2, 4):
-        compare(lambda: [Slotted(i) for i in range(many)], protocol)
+        compare(some(Slotted, many), protocol)
 
 
 @pytest.mark.skipif(CPickler is None, reason="there is no C pickler")
@@ -453,14 +456,14 @@ def test_changed_by_another(how: str, name: str, many: int) -> None:
         return outcome(run, make, 4)
 
     assert changed(fastpickle.dumps) == changed(stock_dumps)
-    assert changed(_by(fastpickle.Pickler)) == changed(_by(_Stock))
+    assert changed(_by(fastpickle.Pickler)) == changed(_by(StockPickler))
 
 
 class Meta(type):
     """A metaclass of somebody's."""
 
 
-class OwnDict(dict):  # type: ignore[type-arg]
+class OwnDict(dict[str, Any]):
     """A dict of somebody's, which an instance may have for its own."""
 
     def copy(self) -> Any:
@@ -552,7 +555,7 @@ def test_strange_class(name: str, how: str, monkeypatch: pytest.MonkeyPatch) -> 
         give(monkeypatch, name, cls)
     for many in (1, 4, 60):
         for protocol in (2, 4):
-            compare(lambda many=many: [cls((i, "x")) for i in range(many)], protocol)  # type: ignore[misc]
+            compare(some(lambda i: cls((i, "x")), many), protocol)
 
 
 def test_inner_class_of_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -626,7 +629,7 @@ def test_like_attrs(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (instances.names(Asked, None) is not None) is is_nobodys
     for many in (1, 5, 60):
         for protocol in (2, 4):
-            compare(lambda many=many: [Asked(i) for i in range(many)], protocol)  # type: ignore[misc]
+            compare(some(Asked, many), protocol)
 
 
 def test_attrs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -648,7 +651,7 @@ def test_attrs(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (instances.names(cls, None) is not None) is is_nobodys
         for many in (1, 5, 60, 1001):
             for protocol in (2, 4, 5):
-                compare(lambda many=many, cls=cls: [cls(i) for i in range(many)], protocol)  # type: ignore[misc]
+                compare(some(cls, many), protocol)
 
 
 # Defects that a review found.
@@ -668,7 +671,7 @@ def test_tuple_in_itself_with_a_state(has_slots: bool, monkeypatch: pytest.Monke
 
     for protocol in (2, 4, 5):
         for many in (1, 30):
-            compare(lambda many=many: [make() for _ in range(many)], protocol)  # type: ignore[misc]
+            compare(some(lambda i: make(), many), protocol)
         compare(make, protocol)
 
 
@@ -682,7 +685,7 @@ def test_dict_of_an_instance_that_somebody_gives(monkeypatch: pytest.MonkeyPatch
 
     class Property:
         @property
-        def __dict__(self) -> Any:  # type: ignore[override]
+        def __dict__(self) -> Any:  # type: ignore[override]  # it is no attribute of the instance here
             log.append("__dict__")
             return {}
 
@@ -692,7 +695,7 @@ def test_dict_of_an_instance_that_somebody_gives(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(globals(), "Strange", cls)
         for protocol in ALL:
             assert outcome(fastpickle.dumps, cls, protocol) == outcome(stock_dumps, cls, protocol)
-            assert outcome(_by(fastpickle.Pickler), cls, protocol) == outcome(_by(_Stock), cls, protocol)
+            assert outcome(_by(fastpickle.Pickler), cls, protocol) == outcome(_by(StockPickler), cls, protocol)
 
 
 class OwnNames(dict[str, Any]):
@@ -717,7 +720,7 @@ def test_names_of_somebodys_dict(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     function = types.FunctionType(FUNCTIONS[name].__code__, names)
     monkeypatch.setattr(Made, "__reduce__" if name.startswith("reduce") else "__getstate__", function, raising=False)
     for many in (1, 3, 60):
-        compare(lambda many=many: [Made(i) for i in range(many)], 4)  # type: ignore[misc]
+        compare(some(Made, many), 4)
 
 
 class Compared(str):
@@ -747,7 +750,7 @@ def test_names_that_are_compared(name: str, many: int, monkeypatch: pytest.Monke
         return found
 
     for protocol in (2, 4):
-        for ours, stock in ((fastpickle.dumps, stock_dumps), (_by(fastpickle.Pickler), _by(_Stock))):
+        for ours, stock in ((fastpickle.dumps, stock_dumps), (_by(fastpickle.Pickler), _by(StockPickler))):
             expected = outcome(stock, make, protocol)
             found = outcome(ours, make, protocol)
             assert found[0] == expected[0]
@@ -770,7 +773,7 @@ def test_builtins_of_somebodys(monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.MonkeyPatch.context() as patch:
                 made = [Made(i) for i in range(30)]
                 patch.setattr(builtins, "dict", Own)
-                found.append(outcome(dump, lambda made=made: made, protocol))  # type: ignore[misc]
+                found.append(outcome(dump, made.copy, protocol))
         assert found[0][1] == found[1][1] == found[2][1]
 
 
