@@ -12,8 +12,10 @@ Not for: plain data (``grafting.py``).
 
 from __future__ import annotations
 
+import abc
 import argparse
 import dataclasses
+import enum
 import functools
 import importlib
 import json
@@ -23,6 +25,8 @@ import statistics
 import subprocess
 import sys
 import time
+import typing
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,6 +61,57 @@ class Setting:
 
     name: str = "a"
     value: int = 1
+
+
+class Derived(Point):
+    """A subclass with what methods there are."""
+
+    names = ("a", "b")
+
+    @property
+    def middle(self) -> float:
+        """Be a property."""
+        return sum(self.place) / 2
+
+    @classmethod
+    def at_origin(cls) -> Any:
+        """Be a class method."""
+        return cls(0)
+
+    @staticmethod
+    def distance(a: float, b: float) -> float:
+        """Be a static one."""
+        return abs(a - b)
+
+
+class Colour(enum.Enum):
+    """An enum."""
+
+    RED = 1
+    GREEN = 2
+
+
+class Pair(typing.NamedTuple):
+    """A named tuple."""
+
+    first: int
+    second: str = "b"
+
+
+class Shape(abc.ABC):
+    """An abstract class."""
+
+    @abc.abstractmethod
+    def area(self) -> float:
+        """Have none."""
+
+
+class Square(Shape):
+    """One that is none."""
+
+    def area(self) -> float:
+        """Give its area."""
+        return 1.0
 
 
 CONFIG = {"offset": 1, "table": list(range(200)), "parts": [{"number": i, "sizes": [i] * 3} for i in range(6)]}
@@ -98,6 +153,10 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "class": lambda: Point,
     "instance": lambda: Point(3),
     "instance of a dataclass": Setting,
+    "instance of a subclass": lambda: Derived(3),
+    "instance of an abstract class's": Square,
+    "enum": lambda: Colour.RED,
+    "named tuple": lambda: Pair(1),
     "100 instances": lambda: [Point(i) for i in range(100)],
     "1,000 instances": lambda: [Point(i) for i in range(1000)],
     "20 closures": lambda: [_closure(i) for i in range(20)],
@@ -121,6 +180,7 @@ def serve(way: str, names: Sequence[str]) -> dict[str, float]:
         SystemExit: If the bytes are not those of stock dill.
     """
     dill = importlib.import_module("dill")
+    warnings.simplefilter("ignore", dill.PicklingWarning)  # dill says of an enum that it is recursive
     objs = {name: SHAPES[name]() for name in names}
     expected = {}
     for name, obj in objs.items():
