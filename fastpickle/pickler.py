@@ -86,6 +86,8 @@ _ATOMS = frozenset(hooks.ATOMS)
 _CONTAINER_IDS = hooks.CONTAINER_IDS
 #: A container of fewer items is not asked whether it is worth a plan, or written at once: its items are.
 _FOR_PLAN = 4
+#: The same of a tuple that begins with an atom.
+_FOR_ATOMS = 8
 #: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
@@ -190,7 +192,26 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not ASIDE and plan is not FEW and plan is not PLAIN and plan is not COLD:
+            if plan is not PLAIN and (
+                (plan is not FEW and plan is not ASIDE and plan is not COLD)
+                or (
+                    t is not str
+                    and t is not int
+                    and id(t) in _CONTAINER_IDS
+                    and (
+                        (len(obj) >= FEWEST_OF_FEW or (bool(obj) and _are_many(self)))
+                        if plan is FEW
+                        else len(obj) > 1 and is_worth_a_plan(self, obj, t)
+                        if plan is COLD
+                        else (t is tuple or t is dict or t is list)
+                        and (
+                            (len(obj) >= _FOR_PLAN and (t is not tuple or id(type(obj[0])) not in hooks.ATOM_IDS))
+                            or len(obj) >= _FOR_ATOMS
+                            or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
+                        )
+                    )
+                )
+            ):
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
@@ -255,27 +276,6 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     return
                 x = NotImplemented
             else:
-                if (
-                    plan is not PLAIN
-                    and id(t) in _CONTAINER_IDS
-                    and (
-                        (len(obj) >= FEWEST_OF_FEW or (bool(obj) and _are_many(self)))
-                        if plan is FEW
-                        else len(obj) > 1 and is_worth_a_plan(self, obj, t)
-                        if plan is COLD
-                        else (t is tuple or t is dict or t is list)
-                        and (len(obj) >= _FOR_PLAN or (t is tuple and obj and id(type(obj[0])) in _HEAVY))
-                    )
-                ):
-                    plan, end = begin(self, plan, obj, t)
-                    if plan is None:
-                        return  # it is written
-                    if plan:
-                        call, x, is_reduced, end = way_of(self, plan, obj, t, end)
-                        x = call(*x)
-                        if is_reduced and x is not None:
-                            save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
-                        return
                 reduce = getattr(self, "reducer_override", NO_VALUE)
                 x = NotImplemented if reduce is NO_VALUE else reduce(obj)
                 if x is NotImplemented:

@@ -208,12 +208,15 @@ def _nothing() -> None:
 
 
 def _may_be_brief(obj: tuple[Any, ...]) -> bool:
-    """Tell whether a tuple, and the tuples in it, have only what may be encoded at once."""
+    """Tell whether a tuple, and the tuples and dicts in it, have only what may be encoded at once."""
     if not brief_ids.issuperset(map(id, map(type, obj))):
         return False
-    for x in obj:  # noqa: SIM110  # any() of a generator takes three times as long
-        if type(x) is tuple and not brief_ids.issuperset(map(id, map(type, x))):
-            return False
+    for x in obj:
+        t = type(x)
+        if t is tuple or t is dict:
+            held = x if t is tuple else [*x.values()]  # another thread may change a dict
+            if not brief_ids.issuperset(map(id, map(type, held))):
+                return False
     return True
 
 
@@ -243,6 +246,8 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
 
 def _has_long(obj: Any, t: type) -> bool:
     """Tell whether there is a long container among the last things in a list, tuple or dict."""
+    if CONTAINER_IDS.isdisjoint(map(id, map(type, obj.values() if t is dict else obj))):
+        return False
     for _ in range(_DEEP):
         last = None
         for x in islice(reversed(obj.values() if t is dict else obj), _MOST_LAST):

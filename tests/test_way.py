@@ -31,10 +31,14 @@ class Text(str):
     """Is no text."""
 
 
+#: A tuple that begins with an atom is written at once if it has eight items.
+_MORE = (5, 6, 7, 8)
+
+
 def _again() -> Any:
     text = "a text that is twice in it"
     inner = (text, 1)
-    return (text, inner, text, inner, inner)
+    return (text, inner, text, inner, inner, *_MORE)
 
 
 def _deep(n: int) -> Any:
@@ -44,30 +48,33 @@ def _deep(n: int) -> Any:
     return found
 
 
-_shared = ("shared", 300, None, b"bytes")
+_shared = ("shared", 300, None, b"bytes", 5, 6, 7, 8)
 #: What is made anew for each dump, since what is constant may be one object with others.
 VALUES: dict[str, Callable[[], Any]] = {
-    **{f"{n} items": lambda n=n: (*[f"text {i}" for i in range(n)],) for n in (0, 1, 2, 3, 4, 5, 16, 17, 23, 24, 60)},
+    **{
+        f"{n} items": lambda n=n: (*[f"text {i}" for i in range(n)],)
+        for n in (0, 1, 2, 3, 4, 5, 7, 8, 16, 17, 23, 24, 60)
+    },
     "numbers": lambda: (0, 255, 256, 65535, 65536, -1, 2**31 - 1, -(2**31), 1.5, True, False, None),
-    "long numbers": lambda: (2**31, 2, 3, 4),
-    "negative": lambda: (-(2**31) - 1, 2, 3, 4),
-    "a long text": lambda: ("x" * 255, "y" * 256, 1, 2),
-    "text beyond ASCII": lambda: ("é" * 127, "é" * 128, "\U0001f600", "\0"),
-    "surrogates": lambda: ("before", "\udc80", 1, 2),
-    "bytes": lambda: (b"", b"x" * 255, 1, 2),
-    "long bytes": lambda: (b"", b"x" * 256, 1, 2),
+    "long numbers": lambda: (2**31, 2, 3, 4, *_MORE),
+    "negative": lambda: (-(2**31) - 1, 2, 3, 4, *_MORE),
+    "a long text": lambda: ("x" * 255, "y" * 256, 1, 2, *_MORE),
+    "text beyond ASCII": lambda: ("é" * 127, "é" * 128, "\U0001f600", "\0", *_MORE),
+    "surrogates": lambda: ("before", "\udc80", 1, 2, *_MORE),
+    "bytes": lambda: (b"", b"x" * 255, 1, 2, *_MORE),
+    "long bytes": lambda: (b"", b"x" * 256, 1, 2, *_MORE),
     "tuples": lambda: ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ("a", ("b", ("c",)))),
     "long tuples": lambda: ((*range(16),), 1, 2, 3),
     "longer tuples": lambda: ((*range(17),), 1, 2, 3),
     "a list within": lambda: ((1, [2]), 1, 2, 3),
     "a list": lambda: ([1], 1, 2, 3),
-    "a subclass": lambda: ("text", Text("text"), 1, 2),
-    "a subclass within": lambda: ("text", (1, Text("text")), 1, 2),
-    "shared": lambda: (_shared, _shared, 1, 2),
+    "a subclass": lambda: ("text", Text("text"), 1, 2, *_MORE),
+    "a subclass within": lambda: ("text", (1, Text("text")), 1, 2, *_MORE),
+    "shared": lambda: (_shared, _shared, 1, 2, *_MORE),
     "shared itself": lambda: _shared,
     "twice": _again,
     "deep": lambda: _deep(40),
-    "nearly a frame": lambda: ("x" * 255, *["y" * 255 + str(i) for i in range(3)]),
+    "nearly a frame": lambda: ("x" * 255, *["y" * 255 + str(i) for i in range(7)]),
     "a dict": lambda: {i: str(i) for i in range(60)},
     "a list of lists": lambda: [[i, str(i)] for i in range(20)],
     "too deep": lambda: _deep(sys.getrecursionlimit()),
@@ -207,20 +214,21 @@ def _is_fast(run: Run) -> None:
 )  # fmt: skip
 def test_pickler_that_changes(act: Callable[[Run], None], ours: Implementation) -> None:
     """What the function does to its pickler counts from the next value on."""
-    makes = [VALUES[name] for name in ("5 items", "shared", "tuples", "a dict", "a list of lists", "shared itself")]
+    makes = [VALUES[name] for name in ("8 items", "shared", "tuples", "a dict", "a list of lists", "shared itself")]
     check(ORACLE, ours, _dumps(Part(*makes), Part(*makes)), protocols=(0, 2, 4), cls=_class(act))
 
 
 @pytest.mark.skipif(PYPY, reason="its pickler is another one (fastpickle.pypy)")
 def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of four items is; one of three, with an instance in it, for which a plan is, or below protocol 4 is not."""
+    """One of eight is, or of four that begins with no atom; but with no instance in it, or below protocol 4."""
     written: list[Any] = []
     save_tuple = way.save_tuple
     monkeypatch.setattr(
         way, "save_tuple", lambda pickler, plan, obj: (done := save_tuple(pickler, plan, obj), written.append(done))[0]
     )
     for name, protocol, expected in (
-        ("4 items", 4, [True]),
+        ("8 items", 4, [True]),
+        ("7 items", 4, []),
         ("16 items", 5, [True]),
         ("23 items", 4, [True]),
         ("tuples", 4, [True]),
@@ -230,7 +238,7 @@ def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         ("a list within", 4, [True]),
         ("a subclass", 4, []),
         ("a subclass within", 4, []),
-        ("4 items", 3, [False]),
+        ("8 items", 3, [False]),
         ("surrogates", 4, [False]),
     ):
         written.clear()

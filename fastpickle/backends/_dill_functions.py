@@ -167,6 +167,8 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
         raise NotBrief
     parts.functions += 1
     its_globals, to_do = _globals_of(parts, obj, module)
+    if parts.to_append and any(steps is to_do for steps, _ in parts.to_append):
+        raise NotBrief  # all globals of a module: `_encode_steps` would say so when all else is encoded
     args, state = _reduction(obj, its_globals)
     i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
     mine = _taken_from(parts, to_do)
@@ -293,15 +295,15 @@ def _write_function(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> C
     if not _are_brief(obj.__defaults__):
         usual_tries.note_in_vain(pickler, obj.__code__)  # a tuple of its parts
         return None
-    if plan is None:
-        plan = hooks.plan(pickler)
-    if not plan:
-        return None
-    parts = Parts(pickler, plan)
     try:
         module = module_of(obj)
         if is_found(module, obj):
             return None  # dill's function takes no longer
+        if plan is None:
+            plan = hooks.plan(pickler)
+        if not plan:
+            return None
+        parts = Parts(pickler, plan)
         its_globals, to_do = _globals_of(parts, obj, module)
     except (NotBrief, AttributeError):
         return None
