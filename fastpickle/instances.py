@@ -28,6 +28,7 @@ from decimal import Decimal
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any
+from weakref import ref
 
 from . import arrays, bytecode
 from .arrays import HEAP_TYPE
@@ -311,16 +312,16 @@ def is_somebodys(t: type) -> bool:
                 if bytecode.known(of_class[name]) is None:
                     return True
             found = _were_somebodys.get(id(t))
-            if found is None:
+            if found is None or found[0]() is not t:  # another one had its id
                 if len(_were_somebodys) >= _MOST_REMEMBERED:
                     _were_somebodys.clear()
-                found = _were_somebodys[id(t)] = names(t, None) is None
-            return found
+                found = _were_somebodys[id(t)] = ref(t), names(t, None) is None
+            return found[1]
     return False
 
 
 #: What was found of classes all functions of which are known, by id: a guess, of which nothing else depends than time.
-_were_somebodys: dict[int, bool] = {}
+_were_somebodys: dict[int, tuple[ref[type], bool]] = {}
 _MOST_REMEMBERED = 4096
 
 

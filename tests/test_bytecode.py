@@ -9,6 +9,7 @@ import inspect
 import io
 import re
 import types
+import weakref
 from collections.abc import Callable
 from textwrap import dedent, indent
 from typing import Any
@@ -844,6 +845,15 @@ def test_refused_classes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(instances, "_MOST_REMEMBERED", 1)
     assert not instances.is_somebodys(type("Another", (), {"__getstate__": FUNCTIONS["state_pair"]}))
     assert len(instances._were_somebodys) == 1
+
+
+def test_class_with_the_id_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found of a class that is gone is not taken for what a new one with its id is."""
+    made = type("Made", (), {"__getstate__": FUNCTIONS["state_pair"]})
+    gone = weakref.ref(type("Gone", (), {}))
+    monkeypatch.setattr(instances, "_were_somebodys", {id(made): (gone, True)})
+    assert not instances.is_somebodys(made)
+    assert instances._were_somebodys[id(made)][0]() is made
 
 
 def test_codes_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
