@@ -26,10 +26,11 @@ from .columns import forget
 from .doubts import Dump
 from .encoders import Memo, NotBrief, Parts, encode_all, encode_name
 from .hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
-from .instances import ASKED_FOR, HIDES_WHAT_IS_READ, has_known_reduce, has_only_a_dict, is_for_stock
+from .instances import ASKED_FOR, HIDES_WHAT_IS_READ, has_known_reduce, has_only_a_dict
 from .known import METACLASS_IDS, has_reduce_entry
 from .lazymemo import BEHIND_FEW
 from .levels import Level, note_levels, save_levels
+from .likely import is_for_stock
 from .loop import save_all
 from .offers import FEWEST
 from .opcodes import (

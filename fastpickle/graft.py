@@ -45,10 +45,11 @@ from .cpickler import (
 from .differences import made_ours
 from .doubts import doubt
 from .hooks import Plan
-from .instances import are_somebodys, has_only_a_dict, is_somebodys
+from .instances import has_only_a_dict
 from .known import METACLASS_IDS, find_hiding
 from .last import last
 from .lazymemo import AT_ONCE, AT_ROOT, counting, keep_memo, update_memo
+from .likely import are_somebodys, is_somebodys
 from .offers import (
     FEWEST,
     back_off,

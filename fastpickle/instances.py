@@ -9,7 +9,7 @@ namedtuples, subclasses of list and dict), or the functions of which only read t
 for the types of the standard library in `STDLIBS`.  What a reduce of the standard library runs is compared with what
 was there when this module was imported.
 
-Not for: classes and functions themselves, which are saved by name (`reduce.is_stocks`).
+Not for: classes and functions themselves, which are saved by name (`reduce.is_stocks`), nor for guesses (`likely`).
 """
 
 from __future__ import annotations
@@ -25,41 +25,36 @@ import uuid
 from abc import ABCMeta
 from collections.abc import Callable
 from decimal import Decimal
-from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any
-from weakref import ref
 
 from . import arrays, bytecode
 from .arrays import HEAP_TYPE
-from .hooks import ATOM_IDS, PLAIN_IDS
 
 __all__ = [
     "ASKED_FOR",
+    "DATACLASS_GETSTATE",
     "GETATTRIBUTES",
     "HAVE_A_NAME",
     "HEAP_TYPE",
     "HIDES_WHAT_IS_READ",
+    "LEAVES",
     "LOOKED_INTO",
     "METACLASSES",
     "NOBODYS",
     "REDUCES",
     "STDLIBS",
-    "are_for_stock",
-    "are_somebodys",
     "are_texts",
     "has_a_usual_name",
     "has_known_reduce",
     "has_only_a_dict",
     "has_own_reduce",
-    "held_by",
+    "in_class",
     "is_array",
     "is_bare",
     "is_default",
-    "is_for_stock",
-    "is_leaf",
+    "is_learnt",
     "is_plain_class",
-    "is_somebodys",
     "names",
     "own_reduce",
 ]
@@ -106,23 +101,23 @@ GETATTRIBUTES = {
     if "__getattribute__" in vars(t)
 }
 _namedtuple_getnewargs: Any = vars(collections.namedtuple("_namedtuple_getnewargs", "a"))["__getnewargs__"].__code__
-_dataclass_getstate: Any = getattr(dataclasses, "_dataclass_getstate", object())  # of frozen dataclasses with slots
+DATACLASS_GETSTATE: Any = getattr(dataclasses, "_dataclass_getstate", object())  # of frozen dataclasses with slots
 
 
-def _found(t: type, name: str) -> Any:
-    """Return an attribute of a class as it stands there, so that no descriptor is asked; or `_ABSENT`."""
+def in_class(t: type, name: str) -> Any:
+    """Return an attribute of a class as it stands there, so that no descriptor is asked; or `ABSENT`."""
     for c in t.__mro__:
         if name in vars(c):
             return vars(c)[name]
-    return _ABSENT
+    return ABSENT
 
 
-_ABSENT: Any = object()
+ABSENT: Any = object()
 
 
 def _functions(t: type) -> tuple[Any, ...]:
     """Return all that a reduce of an instance of `t` asks the class for."""
-    return tuple(_found(t, name) for name in (*sorted(_ASKED_FOR_OF_DICT), "__getattribute__"))
+    return tuple(in_class(t, name) for name in (*sorted(_ASKED_FOR_OF_DICT), "__getattribute__"))
 
 
 #: Types whose reduce runs only the standard library's code, and what that was at import.
@@ -136,7 +131,7 @@ STDLIBS: dict[type, tuple[Any, ...]] = {
     )
 }  # fmt: skip
 #: Those of them in which there is nothing else.
-_LEAVES = set(
+LEAVES = set(
     map(id, STDLIBS.keys() - {collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter})
 )
 _pickle_complex: Any = copyreg.dispatch_table.get(complex)  # the only entry that one of them has there
@@ -144,11 +139,11 @@ _pickle_complex: Any = copyreg.dispatch_table.get(complex)  # the only entry tha
 _ENUM_REDUCES = {
     id(function)
     for function in (
-        getattr(enum, "pickle_by_enum_name", _ABSENT),  # but none that gives a name, which is for save_global()
-        _found(enum.Enum, "__reduce_ex__"),
-        _found(enum.Flag, "__reduce_ex__"),
+        getattr(enum, "pickle_by_enum_name", ABSENT),  # but none that gives a name, which is for save_global()
+        in_class(enum.Enum, "__reduce_ex__"),
+        in_class(enum.Flag, "__reduce_ex__"),
     )
-    if function is not _ABSENT
+    if function is not ABSENT
 }
 
 
@@ -164,7 +159,7 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     Returns:
         None if not; otherwise the names that must not be in an instance's `__dict__`, perhaps none.
     """
-    if t in STDLIBS or _is_learnt(t):
+    if t in STDLIBS or is_learnt(t):
         if entry is not (_pickle_complex if t is complex else None) or _functions(t) != STDLIBS[t]:
             return None
         return _hiding(t)
@@ -175,7 +170,7 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     if not is_plain_class(t):
         return None
     if type(t) is enum.EnumMeta:
-        if id(_found(t, "__reduce_ex__")) not in _ENUM_REDUCES or _found(t, "_value_") is not _found(
+        if id(in_class(t, "__reduce_ex__")) not in _ENUM_REDUCES or in_class(t, "_value_") is not in_class(
             enum.Enum, "_value_"
         ):
             return None
@@ -184,7 +179,7 @@ def names(t: type, entry: Any) -> frozenset[str] | None:
     return _hiding(t)
 
 
-def _is_learnt(t: type) -> bool:
+def is_learnt(t: type) -> bool:
     """Tell whether a type that is not in `STDLIBS` turns out to be one of numpy's, which are kept there then."""
     if t.__flags__ & HEAP_TYPE or t.__module__ != "numpy":
         return False
@@ -195,7 +190,7 @@ def _is_learnt(t: type) -> bool:
     for x in (array, *scalars):
         STDLIBS[x] = _functions(x)
     LOOKED_INTO[array] = arrays.is_little
-    _LEAVES.update(map(id, scalars))
+    LEAVES.update(map(id, scalars))
     return t in STDLIBS
 
 
@@ -210,11 +205,11 @@ def _hiding(t: type) -> frozenset[str]:
 def is_plain_class(t: type) -> bool:
     """Tell whether an attribute that is looked up on an instance of `t` is got in the usual way."""
     return (
-        id(_found(t, "__getattribute__")) in GETATTRIBUTES
-        and _found(t, "__getattr__") is _ABSENT
-        and _found(t, "__class__") is _OBJECTS["__class__"]
+        id(in_class(t, "__getattribute__")) in GETATTRIBUTES
+        and in_class(t, "__getattr__") is ABSENT
+        and in_class(t, "__class__") is _OBJECTS["__class__"]
         and all(type(vars(c).get("__dict__", _DICT)) is type(_DICT) for c in t.__mro__[:-1])
-        and (not t.__dictoffset__ or _found(t, "__dict__") is not _ABSENT)
+        and (not t.__dictoffset__ or in_class(t, "__dict__") is not ABSENT)
     )
 
 
@@ -224,10 +219,10 @@ def is_default(t: type) -> bool:
     Or none but one that is sure to run nobody's code, nor to change anything (`bytecode`).
     """
     for name in ("__reduce_ex__", "__reduce__"):
-        reduce = _found(t, name)
+        reduce = in_class(t, name)
         if reduce is not _OBJECTS[name]:
             return _is_known(t, reduce, is_reduce=True)
-    if _found(t, "__getnewargs_ex__") is not _ABSENT:
+    if in_class(t, "__getnewargs_ex__") is not ABSENT:
         return False
     base: Any = None
     for c in t.__mro__[:-1]:
@@ -236,10 +231,10 @@ def is_default(t: type) -> bool:
                 return False
             base = c
             break
-    if base is not None and any(_found(t, name) is not _found(base, name) for name in _BASES[base]):
+    if base is not None and any(in_class(t, name) is not in_class(base, name) for name in _BASES[base]):
         return False
-    getnewargs = _found(t, "__getnewargs__")
-    if getnewargs is not _ABSENT and (
+    getnewargs = in_class(t, "__getnewargs__")
+    if getnewargs is not ABSENT and (
         base is not tuple
         or t.__dictoffset__  # C writes no state of one that contains itself, as Python does
         or (
@@ -248,18 +243,18 @@ def is_default(t: type) -> bool:
         )
     ):
         return False
-    getstate = _found(t, "__getstate__")
-    if getstate is _dataclass_getstate:
-        fields = _found(t, "__dataclass_fields__")
+    getstate = in_class(t, "__getstate__")
+    if getstate is DATACLASS_GETSTATE:
+        fields = in_class(t, "__dataclass_fields__")
         slots = list(fields) if type(fields) is dict else _UNKNOWN
-    elif getstate is _OBJECTS.get("__getstate__", _ABSENT):  # which object has from 3.11 on
+    elif getstate is _OBJECTS.get("__getstate__", ABSENT):  # which object has from 3.11 on
         slots = _slot_names(t)
     else:
         return base is not tuple and _is_known(t, getstate)  # C writes no state of a tuple that contains itself
     return (
         type(slots) is list
         and len(slots) < 500
-        and all(type(_found(t, name)) is MemberDescriptorType for name in slots)
+        and all(type(in_class(t, name)) is MemberDescriptorType for name in slots)
     )
 
 
@@ -288,41 +283,14 @@ def _is_known(t: type, function: Any, *, is_reduce: bool = False) -> bool:
     else:
         return True
     for name in reads:
-        found = _found(t, name)
+        found = in_class(t, name)
         if (
-            found is not _ABSENT
+            found is not ABSENT
             and type(found) not in (MemberDescriptorType, FunctionType)
-            and _found(type(found), "__get__") is not _ABSENT
+            and in_class(type(found), "__get__") is not ABSENT
         ):
             return False
     return True
-
-
-def is_somebodys(t: type) -> bool:
-    """Tell, in 0.3 us, whether a class has one of `REDUCES`, so that `names` gives None; if not, it may do so yet."""
-    if type(t) is not type or not t.__flags__ & HEAP_TYPE:
-        return False
-    for c in t.__mro__:
-        of_class = c.__dict__
-        own = of_class.keys() & REDUCES  # sooner than isdisjoint(), which goes through all that a class has
-        if own:
-            if c is object or of_class.get("__getstate__") is _dataclass_getstate or t in STDLIBS:
-                return False
-            for name in own:
-                if bytecode.known(of_class[name]) is None:
-                    return True
-            found = _were_somebodys.get(id(t))
-            if found is None or found[0]() is not t:  # another one had its id
-                if len(_were_somebodys) >= _MOST_REMEMBERED:
-                    _were_somebodys.clear()
-                found = _were_somebodys[id(t)] = ref(t), names(t, None) is None
-            return found[1]
-    return False
-
-
-#: What was found of classes all functions of which are known, by id: a guess, of which nothing else depends than time.
-_were_somebodys: dict[int, tuple[ref[type], bool]] = {}
-_MOST_REMEMBERED = 4096
 
 
 #: Types whose objects are asked for their name without running anybody's code; by id, since a hash may be anybody's.
@@ -334,112 +302,9 @@ def has_a_usual_name(func: Any) -> bool:
     return id(type(func)) in HAVE_A_NAME and func.__name__ not in ("__newobj__", "__newobj_ex__")
 
 
-def is_for_stock(t: type) -> bool:
-    """Tell, in 0.3 us, whether C gives up at instances of a type that is no container.
-
-    If a few of them are all that is dumped, there is nothing to be gained.
-    """
-    if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
-        return False
-    if not t.__flags__ & HEAP_TYPE:
-        return id(t) not in _FOR_C and t not in STDLIBS and not _is_learnt(t)
-    return is_somebodys(t)
-
-
 def is_array(t: type) -> bool:
-    """Tell whether a type that is not `is_for_stock` is that of numpy's arrays: where C may not, stock is as soon."""
+    """Tell whether a type is that of numpy's arrays: where C may not write one, stock is as soon."""
     return type(t) is type and LOOKED_INTO.get(t) is arrays.is_little
-
-
-#: Those that C saves without a reduce.
-_FOR_C = PLAIN_IDS | frozenset(map(id, (type, FunctionType, BuiltinFunctionType)))
-
-
-def are_for_stock(obj: Any, t: type) -> bool:
-    """Tell whether C gives up at one of the items of an exact container."""
-    found = None
-    for x in [*obj.values()] if t is dict else obj:
-        t = type(x)
-        if t is not found and id(t) not in PLAIN_IDS:
-            found = t
-            if not is_leaf(t) and is_for_stock(t):
-                return True
-    return False
-
-
-def is_leaf(t: type) -> bool:
-    """Tell whether there is next to nothing in an instance of a type, so that nothing is to be gained by one."""
-    return id(t) in _LEAVES or type(t) is enum.EnumMeta
-
-
-def held_by(obj: Any, t: type) -> list[Any] | None:
-    """Return what an instance holds, if it is a list, dict, tuple or deque of a class of its own, or has only slots.
-
-    None if that cannot be told without running code of its class.
-    """
-    if issubclass(t, tuple):
-        return [*tuple.__iter__(obj)]
-    if issubclass(t, dict):
-        return [*dict.values(obj)]
-    if issubclass(t, list):
-        return [*list.__iter__(obj)]
-    if t is collections.deque:
-        return [*obj]
-    names = None if t.__dictoffset__ else vars(t).get("__slotnames__")  # where a reduce has left them
-    if type(names) is not list:
-        return None
-    held = []
-    for name in names:
-        slot = _found(t, name)
-        if type(slot) is not MemberDescriptorType:
-            return None
-        try:
-            held.append(slot.__get__(obj))
-        except AttributeError:  # it is empty
-            pass
-    return held
-
-
-def are_somebodys(obj: Any, t: type) -> bool:
-    """Tell whether an object is an exact list, tuple or dict of objects of such classes, and of atoms.
-
-    They are saved sooner hook by hook than by a plan: if they are many, only those in which there are but atoms.
-    """
-    if t is not list and t is not tuple and t is not dict:
-        return False
-    items = obj.values() if t is dict else obj
-    n = len(items)
-    if n > _FEW:
-        some = {id(x): type(x) for x in [*islice(items, 0, None, n // _FEW)]}
-        if sum(map(is_somebodys, some.values())) < _FEW - (_FEW >> 2):
-            return False
-        first = next(iter(items))
-        if not _has_only_atoms(first, type(first)):
-            return False
-    found = None
-    somebodys = []
-    for x in [*items]:
-        t = type(x)
-        if id(t) in ATOM_IDS:
-            continue
-        if t is not found:
-            if not is_somebodys(t):
-                return False
-            found = t
-        somebodys.append(id(x))
-    return bool(somebodys) and (n <= _FEW or len({*somebodys}) >= n - (n >> 2))
-
-
-def _has_only_atoms(obj: Any, t: type) -> bool:
-    """Tell whether there are only a few atoms in the `__dict__` of an instance, which is asked for nowhere else."""
-    if not t.__dictoffset__ or not is_plain_class(t):
-        return False
-    state = obj.__dict__
-    return type(state) is dict and len(state) <= _FEW and ATOM_IDS.issuperset(map(id, map(type, state.values())))
-
-
-#: More of them, and more atoms in one, are many.
-_FEW = 16
 
 
 def is_bare(t: type) -> bool:
@@ -472,13 +337,13 @@ def own_reduce(t: type, proto: int) -> Callable[[Any], Any] | None:
         t: a class of which `has_own_reduce` holds, and `names` gave names.
         proto: the protocol.
     """
-    reduce_ex = _found(t, "__reduce_ex__")
+    reduce_ex = in_class(t, "__reduce_ex__")
     if reduce_ex is not _OBJECTS["__reduce_ex__"]:
         return lambda obj: reduce_ex(obj, proto)
-    reduce: Callable[[Any], Any] = _found(t, "__reduce__")
+    reduce: Callable[[Any], Any] = in_class(t, "__reduce__")
     if reduce is not _OBJECTS["__reduce__"]:
         return reduce
-    function = _found(t, "__getstate__")
+    function = in_class(t, "__getstate__")
     if any(c in _BASES for c in t.__mro__) or bytecode.known(function) is None:
         return None
     newobj = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
@@ -557,8 +422,8 @@ _UNKNOWN: Any = None
 
 def _slot_names(t: type) -> Any:
     """Return a list of the names of the slots that make a state, as the reduce itself finds them; or something else."""
-    cached = vars(t).get("__slotnames__", _ABSENT)
-    if cached is not _ABSENT:
+    cached = vars(t).get("__slotnames__", ABSENT)
+    if cached is not ABSENT:
         return cached
     if not any("__slots__" in vars(c) for c in t.__mro__[:-1]):
         return []

@@ -34,11 +34,11 @@ from .instances import (
     has_own_reduce,
     is_array,
     is_bare,
-    is_somebodys,
     names,
     own_reduce,
 )
 from .last import last
+from .likely import is_somebodys
 
 __all__ = [
     "METACLASS_IDS",

@@ -19,8 +19,8 @@ from typing import Any, Final
 from . import hooks
 from ._stdlib import MAY_RUN_OUT_OF_STACK, Framer, is_usual_file
 from .hooks import Plan
-from .instances import is_somebodys
 from .known import is_refused
+from .likely import is_somebodys
 from .rules import GraftRule
 
 __all__ = [

@@ -56,8 +56,8 @@ from .brief import save_brief
 from .few import undo_few
 from .hashing import is_worth_a_plan
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
-from .instances import is_somebodys
 from .lazymemo import LazyMemo
+from .likely import is_somebodys
 from .loop import commit_frame, save_all
 from .offers import is_tiny
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers

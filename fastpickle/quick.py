@@ -20,8 +20,8 @@ from ._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
 from .cpickler import LARGE_TABLE, BeginAgain, take_own
 from .differences import made_ours
 from .hooks import STOCK_RULE, entries_of
-from .instances import is_for_stock
 from .last import last
+from .likely import is_for_stock
 from .offers import has_refused, is_for_batches, may_be_plain, may_write
 from .splicing import FEW_BYTES, write_whole
 

@@ -37,9 +37,9 @@ from .instances import (
     has_own_reduce,
     is_default,
     is_plain_class,
-    is_somebodys,
 )
 from .known import METACLASS_IDS, is_found
+from .likely import is_somebodys
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches
 

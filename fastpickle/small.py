@@ -23,11 +23,12 @@ from . import hooks, small_hashes
 from ._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from .few import BY_NAME, begin_frame, go_on, save_few
 from .hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
-from .instances import has_only_a_dict, has_own_reduce, held_by, is_array, is_for_stock, is_leaf
+from .instances import has_only_a_dict, has_own_reduce, is_array
 from .known import METACLASS_IDS
 from .last import last
 from .lazymemo import is_lazy
 from .levels import Level
+from .likely import held_by, is_for_stock, is_leaf
 from .offers import FEWEST, may_be_plain
 from .older import overrides_batches
 from .opcodes import (

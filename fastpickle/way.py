@@ -25,9 +25,10 @@ from .encoders import brief_ids, save_tuple
 from .hashed import save_other as save_hashed
 from .hashing import is_worth_a_plan
 from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
-from .instances import HEAP_TYPE, are_somebodys, is_somebodys
+from .instances import HEAP_TYPE
 from .known import METACLASS_IDS
 from .lazymemo import BEHIND_ALL
+from .likely import are_somebodys, is_somebodys
 from .loop import save_all
 from .offers import FEWEST, may_be_plain
 from .older import adapt, overrides_batches, restore_adapted

@@ -16,7 +16,7 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_du
 from oracle.engines import ORACLE, OURS, Pure, Stock
 
 import fastpickle
-from fastpickle import _stdlib, brief, graft, instances, quick, reduce
+from fastpickle import _stdlib, brief, graft, likely, quick, reduce
 from fastpickle import pickler as pickler_module
 from fastpickle.last import last
 
@@ -528,7 +528,7 @@ def test_are_somebodys() -> None:
         ({one}, False),
         (one, False),
     ):
-        assert instances.are_somebodys(obj, type(obj)) is expected
+        assert likely.are_somebodys(obj, type(obj)) is expected
 
 
 @pytest.mark.parametrize("cls", [fastpickle.Pickler, Pure])

@@ -19,7 +19,7 @@ from oracle.allowed import PYPY
 from oracle.compare import ALL, stock_dumps
 
 import fastpickle
-from fastpickle import bytecode, instances, quick
+from fastpickle import bytecode, instances, likely, quick
 from fastpickle._stdlib import CPickler, StockPickler
 
 try:
@@ -248,12 +248,12 @@ def give(patch: pytest.MonkeyPatch, name: str, cls: Any = Made) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_which_are_known(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (bytecode.known(FUNCTIONS[name]) is None) is (name in UNKNOWN)
-    monkeypatch.setattr(instances, "_were_somebodys", {})
+    monkeypatch.setattr(likely, "_were_somebodys", {})
     give(monkeypatch, name)
     assert (instances.names(Made, None) is None) is (name not in KNOWN)
     assert instances.has_known_reduce(Made) is (name in KNOWN)
-    assert name not in KNOWN or not instances.is_somebodys(Made)
-    assert name in KNOWN or instances.is_somebodys(Made)
+    assert name not in KNOWN or not likely.is_somebodys(Made)
+    assert name in KNOWN or likely.is_somebodys(Made)
 
 
 def _shared() -> list[Any]:
@@ -834,26 +834,26 @@ def test_variable_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_refused_classes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A class whose functions are known, but not how its attributes are got, is not looked at again and again."""
-    monkeypatch.setattr(instances, "_were_somebodys", {})
+    monkeypatch.setattr(likely, "_were_somebodys", {})
     give(monkeypatch, "state_asked")
     asked = []
-    names = instances.names
-    monkeypatch.setattr(instances, "names", lambda *args: (asked.append(1), names(*args))[1])
+    names = likely.names
+    monkeypatch.setattr(likely, "names", lambda *args: (asked.append(1), names(*args))[1])
     for _ in range(3):
-        assert instances.is_somebodys(Made)
+        assert likely.is_somebodys(Made)
     assert len(asked) == 1
-    monkeypatch.setattr(instances, "_MOST_REMEMBERED", 1)
-    assert not instances.is_somebodys(type("Another", (), {"__getstate__": FUNCTIONS["state_pair"]}))
-    assert len(instances._were_somebodys) == 1
+    monkeypatch.setattr(likely, "_MOST_REMEMBERED", 1)
+    assert not likely.is_somebodys(type("Another", (), {"__getstate__": FUNCTIONS["state_pair"]}))
+    assert len(likely._were_somebodys) == 1
 
 
 def test_class_with_the_id_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found of a class that is gone is not taken for what a new one with its id is."""
     made = type("Made", (), {"__getstate__": FUNCTIONS["state_pair"]})
     gone = weakref.ref(type("Gone", (), {}))
-    monkeypatch.setattr(instances, "_were_somebodys", {id(made): (gone, True)})
-    assert not instances.is_somebodys(made)
-    assert instances._were_somebodys[id(made)][0]() is made
+    monkeypatch.setattr(likely, "_were_somebodys", {id(made): (gone, True)})
+    assert not likely.is_somebodys(made)
+    assert likely._were_somebodys[id(made)][0]() is made
 
 
 def test_codes_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

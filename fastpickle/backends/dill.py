@@ -32,9 +32,9 @@ from .. import hashing, hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
 from ..arrays import array_type, is_little
 from ..doubts import doubt, holds, outside
-from ..instances import are_for_stock
 from ..known import usual_import
 from ..last import last
+from ..likely import are_for_stock
 from ..offers import may_be_plain
 from ..pickler import Pickler as _Base
 from ..quick import Quick
