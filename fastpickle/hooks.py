@@ -80,6 +80,7 @@ __all__ = [
     "are_known",
     "by_save",
     "choosy_saves",
+    "container_entries",
     "entries_of",
     "entry_writers",
     "graft_rules",
@@ -276,6 +277,8 @@ entries_of: Final = itemgetter(*_TYPES)
 STOCK_ENTRIES: Final[tuple[Any, ...]] = tuple(  # not from the table: dill may have edited it already
     stock_methods["save_" + {"NoneType": "none", "int": "long"}.get(t.__name__, t.__name__)] for t in _TYPES
 )
+#: The ids of the entries of containers that a plan may have a saver for, but of digests; the others are anybody's.
+container_entries: Final = {id(entry) for entry in STOCK_ENTRIES[7:]}
 _framer_write: Final = Framer.write
 _stock_save: Final = stock_methods["save"]
 _plans: Final[dict[tuple[int, Any, tuple[Any, ...]], Plan]] = {}

@@ -32,6 +32,7 @@ from . import arrays, bytecode
 from .arrays import HEAP_TYPE
 
 __all__ = [
+    "ABSENT",
     "ASKED_FOR",
     "DATACLASS_GETSTATE",
     "GETATTRIBUTES",

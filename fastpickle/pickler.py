@@ -192,26 +192,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not PLAIN and (
-                (plan is not FEW and plan is not ASIDE and plan is not COLD)
-                or (
-                    t is not str
-                    and t is not int
-                    and id(t) in _CONTAINER_IDS
-                    and (
-                        (len(obj) >= FEWEST_OF_FEW or (bool(obj) and _are_many(self)))
-                        if plan is FEW
-                        else len(obj) > 1 and is_worth_a_plan(self, obj, t)
-                        if plan is COLD
-                        else (t is tuple or t is dict or t is list)
-                        and (
-                            (len(obj) >= _FOR_PLAN and (t is not tuple or id(type(obj[0])) not in hooks.ATOM_IDS))
-                            or len(obj) >= _FOR_ATOMS
-                            or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
-                        )
-                    )
-                )
-            ):
+            if plan is not ASIDE and plan is not FEW and plan is not PLAIN and plan is not COLD:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
@@ -271,6 +252,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         self.write(SHORT_BINBYTES[len(obj)] + obj)
                         self.memoize(obj)
                         return
+                elif t is str and entry is _stock_save_str and obj.isascii() and obj.isprintable() and "\\" not in obj:
+                    self.write(b"V%b\n" % obj.encode())  # nothing in it is escaped
+                    self.memoize(obj)
+                    return
+                elif t is int and entry is _stock_save_long and self.proto < 2 and -0x80000000 <= obj <= 0x7FFFFFFF:
+                    self.write(b"I%d\n" % obj)
+                    return
                 if entry is not None:
                     entry(self, obj)
                     return
@@ -280,6 +268,33 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 x = NotImplemented if reduce is NO_VALUE else reduce(obj)
                 if x is NotImplemented:
                     entry = self.dispatch.get(t)
+                    if (
+                        plan is not PLAIN
+                        and end is None  # else it is this one that has begun
+                        and id(t) in _CONTAINER_IDS
+                        and (plan is COLD or id(entry) in hooks.container_entries)
+                        and (
+                            (len(obj) >= FEWEST_OF_FEW or (bool(obj) and _are_many(self)))
+                            if plan is FEW
+                            else len(obj) > 1 and is_worth_a_plan(self, obj, t)
+                            if plan is COLD
+                            else (t is tuple or t is dict or t is list)
+                            and (
+                                (len(obj) >= _FOR_PLAN and (t is not tuple or id(type(obj[0])) not in hooks.ATOM_IDS))
+                                or len(obj) >= _FOR_ATOMS
+                                or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
+                            )
+                        )
+                    ):
+                        plan, end = begin(self, plan, obj, t)
+                        if plan is None:
+                            return  # it is written
+                        if plan:  # as above: what another function called would need a Python frame more
+                            call, x, is_reduced, end = way_of(self, plan, obj, t, end)
+                            x = call(*x)
+                            if is_reduced and x is not None:
+                                save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                            return
                     if entry is _stock_save_dict:  # what it does, with a call less
                         self.write(EMPTY_DICT if self.bin else MARK + DICT)
                         self.memoize(obj)

@@ -110,10 +110,14 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 plan = ASIDE
             elif not plan:
                 plan = PLAIN  # at protocol 0 there is nothing but grafts, and those are for the root
+            elif _begins_with_somebodys(plan, obj, t):
+                plan = ASIDE
     elif outer is not ASIDE and outer is not COLD and outer is not FEW:
         return settled(pickler), (outer, _UNTOUCHED, ())  # who called may change something then, too
     elif _is_worth_a_plan(pickler, outer, obj, t):
-        plan = hooks.plan(pickler) or PLAIN
+        plan = hooks.plan(pickler)
+        if not plan or _begins_with_somebodys(plan, obj, t):
+            return PLAIN, None
     else:
         is_written = (
             t is tuple and outer is ASIDE and _may_be_brief(obj) and save_tuple(pickler, hooks.plan(pickler), obj)
@@ -261,6 +265,21 @@ def _has_long(obj: Any, t: type) -> bool:
         if last is None or t not in _SHORT:
             return False
         obj = last
+    return False
+
+
+def _begins_with_somebodys(plan: Plan, obj: Any, t: type) -> bool:
+    """Tell whether a container begins with one, two levels deep, that a dispatch entry of somebody's saves.
+
+    To look at the pickler again after each of those takes longer than all that is gained.
+    """
+    for _ in range(2):
+        if (t is not list and t is not tuple and t is not dict) or not obj:
+            return False
+        obj = next(iter(obj.values() if t is dict else obj))
+        t = type(obj)
+        if (t is list or t is tuple or t is dict) and t not in plan:
+            return True
     return False
 
 

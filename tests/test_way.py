@@ -17,7 +17,8 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_du
 from oracle.engines import ORACLE, OURS, Pure
 
 import fastpickle
-from fastpickle import way
+from fastpickle import doubts, loop, reduce, way
+from fastpickle._stdlib import for_batch
 
 
 class Part:
@@ -374,3 +375,101 @@ def test_framer_that_is_exchanged_while_it_commits(ours: Implementation) -> None
         protocols=(4,),
         file=File,
     )
+
+
+def _sorts_dicts(base: Any, run: Run) -> Any:
+    """Make a pickler whose dicts are saved by somebody's function, in the order of their keys."""
+
+    class P(base):  # type: ignore[misc]  # it is a variable
+        dispatch = base.dispatch.copy()
+
+    def save_dict(pickler: Any, obj: Any) -> None:
+        run.calls.append(("save_dict", len(obj)))
+        pickler.write(pickle.MARK + pickle.DICT)
+        pickler.memoize(obj)
+        pickler._batch_setitems(*for_batch(sorted(obj.items()), obj))
+
+    P.dispatch[dict] = save_dict
+    return P
+
+
+def _rows(n: int) -> list[dict[str, Any]]:
+    return [{"b": i, "a": f"text {i}", "c": [i, {"y": [*range(60)], "x": (i, "a", "b", "c")}]} for i in range(n)]
+
+
+def _row_in_itself() -> Any:
+    rows = _rows(8)
+    rows[0]["c"] = [rows, rows[0]]
+    return rows
+
+
+SORTED: dict[str, Callable[[], Any]] = {
+    "rows": lambda: _rows(30),
+    "rows in a tuple": lambda: (*_rows(30),),
+    "rows in lists": lambda: [[row] for row in _rows(30)],
+    "a dict of rows": lambda: dict(enumerate(_rows(30))),
+    "rows behind numbers": lambda: [*range(100), *_rows(30)],
+    "a shared row": lambda: _rows(3) * 20,
+    "a row in itself": _row_in_itself,
+    "no row": lambda: [[i, str(i)] for i in range(60)],
+}
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("name", SORTED)
+def test_dicts_of_somebodys(name: str, ours: Implementation) -> None:
+    """A pickler whose dicts are saved by somebody's function writes stock's bytes, and calls it as often."""
+    make = SORTED[name]
+
+    def steps(run: Run) -> None:
+        run.pickler.dump(run.kept.setdefault("obj", make()))
+        run.pickler.dump([run.kept["obj"], 1, "text"])
+
+    check(ORACLE, ours, steps, protocols=ALL, cls=_sorts_dicts)
+
+
+@pytest.mark.skipif(PYPY, reason="its pickler is another one (fastpickle.pypy)")
+def test_dicts_of_somebodys_go_by_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a container begins with such dicts the pickler is not looked at after each of them."""
+    looks: list[Any] = []
+    settled = way.settled
+    for module in (doubts, loop, reduce, way):
+        monkeypatch.setattr(module, "settled", lambda pickler: (looks.append(1), settled(pickler))[1])
+    for name, is_looked_at in (
+        ("rows", False),
+        ("rows in a tuple", False),
+        ("rows in lists", False),
+        ("a shared row", False),
+        ("rows behind numbers", True),
+    ):
+        looks.clear()
+        check(
+            ORACLE, OURS[0], lambda run, name=name: run.pickler.dump(SORTED[name]()), protocols=(4,), cls=_sorts_dicts
+        )
+        assert bool(looks) is is_looked_at, name
+
+
+class Named(str):
+    """Is saved as a text is."""
+
+
+def _with_entry(base: Any, run: Run) -> Any:
+    class P(base):  # type: ignore[misc]  # it is a variable
+        dispatch = {**base.dispatch, Named: base.dispatch[str], bool: base.dispatch[int]}
+
+        def persistent_id(self, obj: Any) -> None:
+            run.calls.append(("persistent_id", type(obj)))
+
+    return P
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_atoms_hook_by_hook(ours: Implementation) -> None:
+    """Texts with each character that is escaped at protocol 0, and numbers at each edge, are stock's."""
+    texts = ["", "plain", "with space", "\\", "a\\u0041", "\u2028", "\ud800", "\U0001f600"]
+    texts += [f"a{chr(i)}b" for i in range(0x120)]
+    edges = (0, 1, 255, 256, 65535, 65536, 2**31, 2**63, 2**70)
+    numbers = [sign * n + d for n in edges for sign in (1, -1) for d in (-1, 0, 1)]
+    objs = [*texts, *numbers, True, False, None, 1.5, -0.0, b"bytes", Named("a text"), Named("\n"), texts[1], "plain"]
+    for x in objs:
+        check(ORACLE, ours, lambda run, x=x: run.pickler.dump((x, [x, x])), protocols=ALL, cls=_with_entry)

@@ -347,6 +347,7 @@ if _is_known:
     hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = hooks.known_saves[_Base.save]
     hooks.choosy_saves[_dill_save] = hooks.choosy_saves[Pickler.save] = _is_of_numpy
     hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict
+    hooks.container_entries.add(id(_dill.save_module_dict))
     hooks.plain_dicts[_dill.save_module_dict] = _is_plain_dict
     hooks.graft_rules[dict, _dill.save_module_dict] = GraftRule(
         _is_compared,
