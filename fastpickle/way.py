@@ -269,17 +269,21 @@ def _has_long(obj: Any, t: type) -> bool:
 
 
 def _begins_with_somebodys(plan: Plan, obj: Any, t: type) -> bool:
-    """Tell whether a container begins with one, two levels deep, that a dispatch entry of somebody's saves.
+    """Tell whether a container is one that a dispatch entry of somebody's saves, or begins so, two levels deep.
 
     To look at the pickler again after each of those takes longer than all that is gained.
     """
-    for _ in range(2):
-        if (t is not list and t is not tuple and t is not dict) or not obj:
+    if list in plan and tuple in plan and dict in plan:
+        return False
+    for _ in range(3):
+        if t is not list and t is not tuple and t is not dict:
+            return type(t) is type and t.__dictoffset__ != 0 and dict not in plan  # its state is one
+        if t not in plan:
+            return True
+        if not obj:
             return False
         obj = next(iter(obj.values() if t is dict else obj))
         t = type(obj)
-        if (t is list or t is tuple or t is dict) and t not in plan:
-            return True
     return False
 
 

@@ -153,8 +153,9 @@ def _tree(depth: int) -> object:
     return {"name": f"n{depth}", "left": left, "right": right, "weight": depth / 3}
 
 
-#: Methods that libraries override, each in another way; none of them lets anything be written in bulk.
-HOOKS = ("persistent_id", "memoize", "save", "reducer_override")
+#: Methods that libraries override, each in another way, none of which lets anything be written in bulk; and their
+#: function for dicts.
+HOOKS = ("persistent_id", "memoize", "save", "reducer_override", "dispatch[dict]")
 
 ENGINES: dict[str, Callable[..., Any]] = {"stock": Stock, "pure": Pure}
 
@@ -276,7 +277,15 @@ def measure_floors(plan: Any) -> str:
 
 
 def hooked(base: Any, hook: str) -> Any:
-    """Return a subclass of a pickler that overrides one method, and does there what the pickler does."""
+    """Return a subclass of a pickler that overrides one method, or entry, and does there what the pickler does."""
+    if hook == "dispatch[dict]":
+        entry = base.dispatch[dict]
+
+        def save_dict(pickler: Any, obj: Any) -> None:
+            entry(pickler, obj)
+
+        dispatch = {**base.dispatch, dict: save_dict}
+        return type(f"{base.__name__}_with_entry", (base,), {"dispatch": dispatch})
     overridden = getattr(base, hook, None)
 
     def heard(self: Any, *args: Any, **keywords: Any) -> Any:
