@@ -256,7 +256,9 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     self.write(b"V%b\n" % obj.encode())  # nothing in it is escaped
                     self.memoize(obj)
                     return
-                elif t is int and entry is _stock_save_long and self.proto < 2 and -0x80000000 <= obj <= 0x7FFFFFFF:
+                elif (
+                    t is int and entry is _stock_save_long and not self.proto >= 2 and -0x80000000 <= obj <= 0x7FFFFFFF
+                ):
                     self.write(b"I%d\n" % obj)
                     return
                 if entry is not None:
@@ -271,6 +273,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     if (
                         plan is not PLAIN
                         and end is None  # else it is this one that has begun
+                        and reduce is NO_VALUE  # what was there may have memoized it
                         and id(t) in _CONTAINER_IDS
                         and (plan is COLD or id(entry) in hooks.container_entries)
                         and (
@@ -285,6 +288,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
                             )
                         )
+                        and type(self.dispatch) in hooks.known_tables  # another may give another entry next time
                     ):
                         plan, end = begin(self, plan, obj, t)
                         if plan is None:

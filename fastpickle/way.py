@@ -110,13 +110,13 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 plan = ASIDE
             elif not plan:
                 plan = PLAIN  # at protocol 0 there is nothing but grafts, and those are for the root
-            elif _begins_with_somebodys(plan, obj, t):
+            elif not plan.keys() >= _SHORT and _are_mostly_somebodys(plan, obj, t):
                 plan = ASIDE
     elif outer is not ASIDE and outer is not COLD and outer is not FEW:
         return settled(pickler), (outer, _UNTOUCHED, ())  # who called may change something then, too
     elif _is_worth_a_plan(pickler, outer, obj, t):
         plan = hooks.plan(pickler)
-        if not plan or _begins_with_somebodys(plan, obj, t):
+        if not plan or (not plan.keys() >= _SHORT and _are_mostly_somebodys(plan, obj, t)):
             return PLAIN, None
     else:
         is_written = (
@@ -268,23 +268,29 @@ def _has_long(obj: Any, t: type) -> bool:
     return False
 
 
-def _begins_with_somebodys(plan: Plan, obj: Any, t: type) -> bool:
-    """Tell whether a container is one that a dispatch entry of somebody's saves, or begins so, two levels deep.
+def _are_mostly_somebodys(plan: Plan, obj: Any, t: type, levels: int = 2) -> bool:
+    """Tell whether a container is one that a dispatch entry of somebody's saves, or most of what is in it is.
 
     To look at the pickler again after each of those takes longer than all that is gained.
+
+    Args:
+        plan: what the pickler allows now.
+        obj: the container, or what is in it.
+        t: its type.
+        levels: so many are looked at, a few items in each.
     """
-    if list in plan and tuple in plan and dict in plan:
+    if t is not list and t is not tuple and t is not dict:
+        return type(t) is type and t.__dictoffset__ != 0 and dict not in plan  # its state is one
+    if t not in plan:
+        return True
+    if not levels or not obj:
         return False
-    for _ in range(3):
-        if t is not list and t is not tuple and t is not dict:
-            return type(t) is type and t.__dictoffset__ != 0 and dict not in plan  # its state is one
-        if t not in plan:
-            return True
-        if not obj:
-            return False
-        obj = next(iter(obj.values() if t is dict else obj))
-        t = type(obj)
-    return False
+    some = [*islice(obj.values(), _SOME)] if t is dict else obj[:: len(obj) // _SOME + 1]
+    return sum([_are_mostly_somebodys(plan, x, type(x), levels - 1) for x in some]) * 2 > len(some)
+
+
+#: So many items of a container are some of them.
+_SOME: Final = 8
 
 
 def _is_module_dict(obj: dict[Any, Any]) -> bool:

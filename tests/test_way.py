@@ -412,6 +412,11 @@ SORTED: dict[str, Callable[[], Any]] = {
     "a shared row": lambda: _rows(3) * 20,
     "a row in itself": _row_in_itself,
     "no row": lambda: [[i, str(i)] for i in range(60)],
+    "a row before numbers": lambda: [*_rows(1), *range(1000)],
+    "a row before lists": lambda: [*_rows(1), *[[i, f"text {i}"] for i in range(60)]],
+    "rows of rows and numbers": lambda: [(*_rows(1), *range(30)) for _ in range(30)],
+    "objects": lambda: [objects.Plain(a=i, b=[i]) for i in range(30)],
+    "an object before numbers": lambda: [objects.Plain(a=1), *range(1000)],
 }
 
 
@@ -430,7 +435,7 @@ def test_dicts_of_somebodys(name: str, ours: Implementation) -> None:
 
 @pytest.mark.skipif(PYPY, reason="its pickler is another one (fastpickle.pypy)")
 def test_dicts_of_somebodys_go_by_save(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a container begins with such dicts the pickler is not looked at after each of them."""
+    """Where most of a container is such dicts, or has one, the pickler is not looked at after each of them."""
     looks: list[Any] = []
     settled = way.settled
     for module in (doubts, loop, reduce, way):
@@ -441,6 +446,11 @@ def test_dicts_of_somebodys_go_by_save(monkeypatch: pytest.MonkeyPatch) -> None:
         ("rows in lists", False),
         ("a shared row", False),
         ("rows behind numbers", True),
+        ("a row before numbers", True),
+        ("a row before lists", True),
+        ("rows of rows and numbers", True),
+        ("objects", False),
+        ("an object before numbers", True),
     ):
         looks.clear()
         check(
@@ -473,3 +483,48 @@ def test_atoms_hook_by_hook(ours: Implementation) -> None:
     objs = [*texts, *numbers, True, False, None, 1.5, -0.0, b"bytes", Named("a text"), Named("\n"), texts[1], "plain"]
     for x in objs:
         check(ORACLE, ours, lambda run, x=x: run.pickler.dump((x, [x, x])), protocols=ALL, cls=_with_entry)
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_hooks_that_change_what_comes_next(ours: Implementation) -> None:
+    """What a table or `reducer_override` does while it is asked counts as in stock, where few objects are saved."""
+
+    class Reduced:
+        def __init__(self, held: Any) -> None:
+            self.held = held
+
+        def __reduce__(self) -> Any:
+            return Reduced, tuple(vars(self).values())
+
+    class Table(dict[Any, Any]):
+        def get(self, key: Any, default: Any = None) -> Any:
+            if key is set:
+                self.run.pickler.dispatch = {**self, set: self.save_set}
+            return super().get(key, default)
+
+    def with_table(base: Any, run: Run) -> Any:
+        def save_set(pickler: Any, obj: Any) -> None:
+            run.calls.append("save_set")
+            base.dispatch[set](pickler, obj)
+
+        table = Table(base.dispatch)
+        table.run = run  # type: ignore[attr-defined]  # it is for get()
+        table.save_set = save_set  # type: ignore[attr-defined]  # as above
+        return type("P", (base,), {"dispatch": table})
+
+    check(ORACLE, ours, lambda run: run.pickler.dump(Reduced(set(range(30)))), protocols=ALL, cls=with_table)
+
+    def with_entry(base: Any, run: Run) -> Any:
+        def save(pickler: Any, obj: Any) -> None:
+            def override(x: Any) -> Any:
+                del pickler.reducer_override
+                pickler.memoize(x)
+                return NotImplemented
+
+            pickler.reducer_override = override
+            pickler.save(obj.held)
+
+        return type("P", (base,), {"dispatch": {**base.dispatch, Reduced: save}})
+
+    rows = [[i, [i]] for i in range(30)]
+    check(ORACLE, ours, lambda run: run.pickler.dump(Reduced(rows)), protocols=ALL, fails=True, cls=with_entry)
