@@ -401,6 +401,20 @@ def test_pure_floors(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert "pure.py --quick --floors`" in out
 
 
+@pytest.mark.usefixtures("hardly")
+def test_pure_hooks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """``pure.py --hooks``: a column for each, and picklers that hear what they override."""
+    monkeypatch.setattr(pure.grafting, "QUICK", grafting.QUICK)
+    for hook in pure.HOOKS:
+        cls = pure.hooked(pure.Stock, hook)
+        assert pure.dumps(cls, [{"a": 1}]) == pure.dumps(pure.Stock, [{"a": 1}])
+        assert cls.dispatch is not pure.Stock.dispatch if hook == "dispatch[dict]" else hook in vars(cls)
+    assert pure.main(["--quick", "--hooks", "--only", "small_dict"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"`{hook}`" in out for hook in pure.HOOKS)
+    assert "small_dict" in out
+
+
 def test_pure_in_instructions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """``pure.py --instructions``: beside the times; without valgrind a line."""
     monkeypatch.setattr(pure.grafting, "QUICK", grafting.QUICK)
