@@ -288,7 +288,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
                             )
                         )
-                        and type(self.dispatch) in hooks.known_tables  # another may give another entry next time
+                        and type(self.dispatch) in hooks.known_tables
+                        and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
                     ):
                         plan, end = begin(self, plan, obj, t)
                         if plan is None:

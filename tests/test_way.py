@@ -485,16 +485,19 @@ def test_atoms_hook_by_hook(ours: Implementation) -> None:
         check(ORACLE, ours, lambda run, x=x: run.pickler.dump((x, [x, x])), protocols=ALL, cls=_with_entry)
 
 
+class Reduced:
+    """Has a reduce that calls something, so that nobody knows what it does."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __reduce__(self) -> Any:
+        return Reduced, tuple(vars(self).values())
+
+
 @pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
 def test_hooks_that_change_what_comes_next(ours: Implementation) -> None:
     """What a table or `reducer_override` does while it is asked counts as in stock, where few objects are saved."""
-
-    class Reduced:
-        def __init__(self, held: Any) -> None:
-            self.held = held
-
-        def __reduce__(self) -> Any:
-            return Reduced, tuple(vars(self).values())
 
     class Table(dict[Any, Any]):
         def get(self, key: Any, default: Any = None) -> Any:
@@ -512,7 +515,8 @@ def test_hooks_that_change_what_comes_next(ours: Implementation) -> None:
         table.save_set = save_set  # type: ignore[attr-defined]  # as above
         return type("P", (base,), {"dispatch": table})
 
-    check(ORACLE, ours, lambda run: run.pickler.dump(Reduced(set(range(30)))), protocols=ALL, cls=with_table)
+    held = set(range(30))
+    check(ORACLE, ours, lambda run: run.pickler.dump(Reduced(held)), protocols=ALL, fails=False, cls=with_table)
 
     def with_entry(base: Any, run: Run) -> Any:
         def save(pickler: Any, obj: Any) -> None:
