@@ -278,7 +278,7 @@ STOCK_ENTRIES: Final[tuple[Any, ...]] = tuple(  # not from the table: dill may h
     stock_methods["save_" + {"NoneType": "none", "int": "long"}.get(t.__name__, t.__name__)] for t in _TYPES
 )
 #: The ids of the entries of containers that a plan may have a saver for, but of digests; the others are anybody's.
-container_entries: Final = {id(entry) for entry in STOCK_ENTRIES[7:]}
+container_entries: Final = {id(entry) for t, entry in zip(_TYPES, STOCK_ENTRIES, strict=True) if id(t) in CONTAINER_IDS}
 _framer_write: Final = Framer.write
 _stock_save: Final = stock_methods["save"]
 _plans: Final[dict[tuple[int, Any, tuple[Any, ...]], Plan]] = {}

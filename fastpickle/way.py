@@ -110,13 +110,13 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 plan = ASIDE
             elif not plan:
                 plan = PLAIN  # at protocol 0 there is nothing but grafts, and those are for the root
-            elif not plan.keys() >= _SHORT and _are_mostly_somebodys(plan, obj, t):
+            elif _are_mostly_somebodys(plan, obj, t):
                 plan = ASIDE
     elif outer is not ASIDE and outer is not COLD and outer is not FEW:
         return settled(pickler), (outer, _UNTOUCHED, ())  # who called may change something then, too
     elif _is_worth_a_plan(pickler, outer, obj, t):
         plan = hooks.plan(pickler)
-        if not plan or (not plan.keys() >= _SHORT and _are_mostly_somebodys(plan, obj, t)):
+        if not plan or _are_mostly_somebodys(plan, obj, t):
             return PLAIN, None
     else:
         is_written = (
@@ -251,8 +251,6 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
 
 def _has_long(obj: Any, t: type) -> bool:
     """Tell whether there is a long container among the last things in a list, tuple or dict."""
-    if CONTAINER_IDS.isdisjoint(map(id, map(type, obj.values() if t is dict else obj))):
-        return False
     for _ in range(_DEEP):
         last = None
         for x in islice(reversed(obj.values() if t is dict else obj), _MOST_LAST):
@@ -279,6 +277,8 @@ def _are_mostly_somebodys(plan: Plan, obj: Any, t: type, levels: int = 2) -> boo
         t: its type.
         levels: so many are looked at, a few items in each.
     """
+    if plan.keys() >= _SHORT:
+        return False
     if t is not list and t is not tuple and t is not dict:
         return type(t) is type and t.__dictoffset__ != 0 and dict not in plan  # its state is one
     if t not in plan:

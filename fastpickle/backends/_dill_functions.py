@@ -167,7 +167,7 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
         raise NotBrief
     parts.functions += 1
     its_globals, to_do = _globals_of(parts, obj, module)
-    if parts.to_append and any(steps is to_do for steps, _ in parts.to_append):
+    if _taken_from(parts, to_do):
         raise NotBrief  # all globals of a module: `_encode_steps` would say so when all else is encoded
     args, state = _reduction(obj, its_globals)
     i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
