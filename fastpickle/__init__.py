@@ -17,9 +17,9 @@ from pickle import __all__ as _pickle_all
 from typing import Any as _Any
 
 from ._stdlib import CPickler as _CPickler
+from .at_once.quick import Quick as _Quick
 from .patch import install, is_installed, patched, uninstall
 from .pickler import Pickler
-from .quick import Quick as _Quick
 
 __version__ = "0.1.0"
 __all__ = [*_pickle_all, "install", "is_installed", "patched", "uninstall"]  # noqa: PLE0604  # pickle's is a list of str

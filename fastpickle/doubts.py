@@ -200,4 +200,4 @@ class watched:
 
 
 if not FRAMES_ARE_BYTESIO:  # PyPy: the same question, asked as its JIT answers it sooner, of another Dump
-    from .looks import settled
+    from .pypy.looks import settled

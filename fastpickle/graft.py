@@ -25,9 +25,10 @@ from itertools import islice
 from pickle import FRAME, MARK
 from typing import Any, Final
 
-from . import hooks, offers
+from . import hooks
 from ._stdlib import BATCHSIZE, CPickler
-from .cpickler import (
+from .accelerator import offers
+from .accelerator.cpickler import (
     LARGE_TABLE,
     ROOM,
     SMALL_TABLE,
@@ -42,15 +43,9 @@ from .cpickler import (
     take_table,
     written_by,
 )
-from .differences import made_ours
-from .doubts import doubt
-from .hooks import Plan
-from .instances import has_only_a_dict
-from .known import METACLASS_IDS, find_hiding
-from .last import last
-from .lazymemo import AT_ONCE, AT_ROOT, counting, keep_memo, update_memo
-from .likely import are_somebodys, is_somebodys
-from .offers import (
+from .accelerator.differences import made_ours
+from .accelerator.lazymemo import AT_ONCE, AT_ROOT, counting, keep_memo, update_memo
+from .accelerator.offers import (
     FEWEST,
     back_off,
     has_refused,
@@ -62,8 +57,14 @@ from .offers import (
     may_graft,
     may_offer,
 )
-from .parts import SHORTEST_RUN
-from .splicing import padding, write, write_pieces, write_whole
+from .accelerator.splicing import padding, write, write_pieces, write_whole
+from .doubts import doubt
+from .engine.parts import SHORTEST_RUN
+from .hooks import Plan
+from .objects.instances import has_only_a_dict
+from .objects.known import METACLASS_IDS, find_hiding
+from .objects.last import last
+from .objects.likely import are_somebodys, is_somebodys
 
 __all__ = [
     "ENTRIES_PER_INSTANCE",

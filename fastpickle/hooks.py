@@ -451,4 +451,4 @@ def may_be_known(entry: Any) -> bool:
 
 
 if not FRAMES_ARE_BYTESIO:  # PyPy: the same questions, asked as its JIT answers them sooner
-    from .looks import plan
+    from .pypy.looks import plan

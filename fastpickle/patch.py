@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ._stdlib import StockPickler
-from .lazymemo import fetch_memos
+from .accelerator.lazymemo import fetch_memos
 from .older import batch_methods
 from .pickler import Pickler
 

@@ -39,7 +39,7 @@ from struct import pack
 from types import ModuleType
 from typing import Any
 
-from . import graft, hooks, small
+from . import graft, hooks
 from ._stdlib import (
     ASKS_PERSISTENT_ID_ALWAYS,
     FRAMES_ARE_BYTESIO,
@@ -52,14 +52,16 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
-from .brief import save_brief
-from .few import undo_few
-from .hashing import is_worth_a_plan
+from .accelerator.lazymemo import LazyMemo
+from .accelerator.offers import is_tiny
+from .at_once import small
+from .at_once.few import undo_few
+from .digests.hashing import is_worth_a_plan
+from .engine.brief import save_brief
+from .engine.loop import commit_frame, save_all
+from .engine.reduce import AS_CLASS, old_value, save_object, value_by
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
-from .lazymemo import LazyMemo
-from .likely import is_somebodys
-from .loop import commit_frame, save_all
-from .offers import is_tiny
+from .objects.likely import is_somebodys
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
@@ -70,7 +72,6 @@ from .opcodes import (
     pack_binint2,
     pack_binunicode,
 )
-from .reduce import AS_CLASS, old_value, save_object, value_by
 from .way import FEWEST_OF_FEW, begin, begin_reduced, undo, way_of
 
 __all__ = ["Pickler"]
@@ -396,13 +397,13 @@ hooks.known_saves[Pickler.save] = save_object
 hooks.own_save = Pickler.save
 
 if not FRAMES_ARE_BYTESIO and NO_VALUE is None:  # PyPy 3.11
-    from . import pypy, straight
+    from .pypy import save, straight
 
     hooks.savers.update(straight.SAVERS)
 
-    Pickler.save = pypy.save  # type: ignore[method-assign]  # the class is made for CPython
+    Pickler.save = save.save  # type: ignore[method-assign]  # the class is made for CPython
     del Pickler.dump
-    hooks.known_saves[stock_methods["save"]] = hooks.known_saves[Pickler.save] = pypy.save_object
+    hooks.known_saves[stock_methods["save"]] = hooks.known_saves[Pickler.save] = save.save_object
     del Pickler.memo
 elif not FRAMES_ARE_BYTESIO:  # a newer one, of which nothing is known
     Pickler.save = stock_methods["save"]  # type: ignore[method-assign]  # as above

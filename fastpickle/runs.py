@@ -27,7 +27,7 @@ from types import NoneType
 from typing import Any, Final
 
 from ._stdlib import BATCHSIZE
-from .groups import Groups, Kinds, Rows
+from .engine.groups import Groups, Kinds, Rows
 from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, PLAIN_IDS, are_fetched
 from .opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES
 
@@ -37,7 +37,7 @@ from pickle import (  # isort: skip
     EMPTY_TUPLE, MARK, MEMOIZE, NEWOBJ, NONE, REDUCE, SETITEM,
     SETITEMS,
 )
-from .columns import (  # isort: skip
+from .engine.columns import (  # isort: skip
     FRAME_SIZE, Column, Gets, Memo, Pieces, Refused, Writer, encode_atoms, forget, join_floats, join_gets, join_ints,
     join_rows, join_texts, memoize, pack_get, write_atoms, write_bools, write_bytes, write_floats, write_int,
     write_ints, write_strs,

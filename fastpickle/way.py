@@ -20,22 +20,22 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
+from .accelerator.lazymemo import BEHIND_ALL
+from .accelerator.offers import FEWEST, may_be_plain
+from .accelerator.splicing import restore
+from .digests.hashed import save_other as save_hashed
+from .digests.hashing import is_worth_a_plan
 from .doubts import Dump, settled
-from .encoders import brief_ids, save_tuple
-from .hashed import save_other as save_hashed
-from .hashing import is_worth_a_plan
+from .engine.encoders import brief_ids, save_tuple
+from .engine.loop import save_all
+from .engine.parts import SHORTEST_OF_ATOMS
+from .engine.reduce import is_stocks, save_object
 from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
-from .instances import HEAP_TYPE
-from .known import METACLASS_IDS
-from .lazymemo import BEHIND_ALL
-from .likely import are_somebodys, is_somebodys
-from .loop import save_all
-from .offers import FEWEST, may_be_plain
+from .objects.instances import HEAP_TYPE
+from .objects.known import METACLASS_IDS
+from .objects.likely import are_somebodys, is_somebodys
 from .older import adapt, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
-from .parts import SHORTEST_OF_ATOMS
-from .reduce import is_stocks, save_object
-from .splicing import restore
 
 __all__ = ["FEWEST_OF_FEW", "End", "begin", "begin_reduced", "undo", "way_of"]
 

@@ -56,9 +56,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "fastpickle"
 """What the copies are made of."""
 
 Edit = tuple[str, str, str]
-"""Module, the text to find, and the text to put there; of several lines at any depth of indentation."""
+"""Module, by its path; what to find, and what to put there: of several lines at any depth of indentation."""
 
-NO_RUNS: tuple[Edit, ...] = (("parts", "SHORTEST_RUN: Final = 12", "SHORTEST_RUN: Final = 1 << 40"),)
+NO_RUNS: tuple[Edit, ...] = (("engine/parts", "SHORTEST_RUN: Final = 12", "SHORTEST_RUN: Final = 1 << 40"),)
 """Nothing is encoded column by column (``runs``)."""
 
 DEEP = ("deep_list",)
@@ -243,7 +243,7 @@ def levels() -> tuple[Edit, ...]:
 @ablation(INTS, FLOATS, STRINGS, BYTES, MIXED, DEEP, SMALL)
 def sure_of_room() -> tuple[Edit, ...]:
     """Without: each object asks how full the frame is, and whether it is in the memo, and is written at once."""
-    return (("loop", "is_sure = dump.is_usual\n", "is_sure = False\n"),)
+    return (("engine/loop", "is_sure = dump.is_usual\n", "is_sure = False\n"),)
 
 
 @ablation(SMALL, both=())
@@ -261,7 +261,7 @@ def default_encode() -> tuple[Edit, ...]:
         except UnicodeEncodeError:
             encoded = x.encode("utf-8", "surrogatepass")
     """
-    return (("loop", old, 'encoded = x.encode("utf-8", "surrogatepass")'),)
+    return (("engine/loop", old, 'encoded = x.encode("utf-8", "surrogatepass")'),)
 
 
 @ablation(INTS, FLOATS, STRINGS, BYTES, SHARED, TUPLES, MIXED, SETS, SMALL, both=())
@@ -273,7 +273,7 @@ def runs() -> tuple[Edit, ...]:
 @ablation(OBJECTS, both=())
 def instances_in_runs() -> tuple[Edit, ...]:
     """Without: instances are saved one by one."""
-    return (("parts", "reducers[t] = reducer(pickler, plan, t)", "reducers[t] = None"),)
+    return (("engine/parts", "reducers[t] = reducer(pickler, plan, t)", "reducers[t] = None"),)
 
 
 @ablation(SETS, both=())
@@ -292,15 +292,19 @@ def joined_runs() -> tuple[Edit, ...]:
 def padded_batches() -> tuple[Edit, ...]:
     """Without: the numbers of a full batch are packed by an array, and spread, as those of any other length."""
     return (
-        ("columns", "if n == BATCHSIZE:", "if False:"),
-        ("columns", "_join_full_batch(objs) if len(objs) == BATCHSIZE else _join_ints(objs)", "_join_ints(objs)"),
+        ("engine/columns", "if n == BATCHSIZE:", "if False:"),
+        (
+            "engine/columns",
+            "_join_full_batch(objs) if len(objs) == BATCHSIZE else _join_ints(objs)",
+            "_join_ints(objs)",
+        ),
     )
 
 
 @ablation(("dict_str_int_5k", "dict_1000_entries", "nested_list_of_dicts"), both=())
 def two_byte_table() -> tuple[Edit, ...]:
     """Without: ints of up to two bytes in rows are packed each time, not looked up in a table of all of them."""
-    return (("columns", "if _wanted >= 20_000:", "if False:"),)
+    return (("engine/columns", "if _wanted >= 20_000:", "if False:"),)
 
 
 @ablation(STRINGS, BYTES, TUPLES, SHARED, both=())
@@ -316,7 +320,7 @@ def memo_by_setdefault() -> tuple[Edit, ...]:
             forget(memo, before)
         {old}
     """
-    return (("columns", f"\n    {old}  # count() has no end\n", new),)
+    return (("engine/columns", f"\n    {old}  # count() has no end\n", new),)
 
 
 @ablation(STRINGS, BYTES, TUPLES, ("dict_str_int_5k", "nested_list_of_dicts"), both=())
@@ -328,15 +332,15 @@ def pieces_by_slices() -> tuple[Edit, ...]:
         pieces = []
     """
     return (
-        ("columns", '\n    pieces = [c if type(c) is bytes else b"" for c in columns] * n\n', new),
-        ("columns", "from itertools import count", "from itertools import chain, count"),
+        ("engine/columns", '\n    pieces = [c if type(c) is bytes else b"" for c in columns] * n\n', new),
+        ("engine/columns", "from itertools import count", "from itertools import chain, count"),
     )
 
 
 @ablation(BYTES, both=())
 def texts_cut() -> tuple[Edit, ...]:
     """Without: where there is one of more than 256 characters among the first, texts are written by the loop."""
-    return (("parts", "if width == 1:", "if width == 1 and max(sizes) <= _LONG_TEXT:"),)
+    return (("engine/parts", "if width == 1:", "if width == 1 and max(sizes) <= _LONG_TEXT:"),)
 
 
 @ablation(("dict_1000_entries",), both=())
@@ -350,41 +354,41 @@ def set_saver() -> tuple[Edit, ...]:
     """Without: sets are saved by stock's function, their items by save()."""
     own = "if own is not None and entry is own[0]:"
     return (
-        ("plain", "hooks.savers[set] = 4, _save_set", "hooks.savers[set] = 4, None"),
-        ("reduce", own, own.replace(":", " and plan.proto < 4:")),
+        ("engine/plain", "hooks.savers[set] = 4, _save_set", "hooks.savers[set] = 4, None"),
+        ("engine/reduce", own, own.replace(":", " and plan.proto < 4:")),
     )
 
 
 @ablation(OBJECTS)
 def usual_form() -> tuple[Edit, ...]:
     """Without: what a reduce gives is handed to stock's save_reduce()."""
-    return (("reduce", "form = usual_form(plan, obj, rv)", "form = None"),)
+    return (("engine/reduce", "form = usual_form(plan, obj, rv)", "form = None"),)
 
 
 @ablation(OBJECTS)
 def known_reduces() -> tuple[Edit, ...]:
     """Without: the plan is settled after every reduce, also after one that runs nobody's code."""
-    return (("reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if False:"),)
+    return (("engine/reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if False:"),)
 
 
 @ablation(SETS, BYTES, protocol=2)
 def own_reduces() -> tuple[Edit, ...]:
     """Without: sets and bytes at protocols that have no opcode for them are saved by stock's functions; protocol 2."""
-    return (("reduce", "if own is not None and entry is own[0]:", "if False:"),)
+    return (("engine/reduce", "if own is not None and entry is own[0]:", "if False:"),)
 
 
 @ablation(("list_of_small_ints_10k",), SHARED, STRINGS, BYTES, MIXED, SMALL)
 def one_byte_tables() -> tuple[Edit, ...]:
     """Without: opcodes with an argument of one byte are packed each time, by a struct compiled once."""
     looked_up = ("BINGET[i]", "BININT1[x]", "SHORT_BINUNICODE[k]", "SHORT_BINBYTES[k]")
-    packed = tuple(("loop", text, f"pack_byte(_{text[:-3]}, {text[-2]})") for text in looked_up)
+    packed = tuple(("engine/loop", text, f"pack_byte(_{text[:-3]}, {text[-2]})") for text in looked_up)
     tables = [text[:-3] for text in looked_up]
     first = '_stock_save_str = stock_methods["save_str"]'
     opcodes = f"{', '.join(f'_{table}' for table in tables)} = (t[0][:1] for t in ({', '.join(tables)}))"
     return (
-        ("loop", first, f"{opcodes}\n{first}"),
+        ("engine/loop", first, f"{opcodes}\n{first}"),
         ("opcodes", "pack_binint2: Final", 'pack_byte: Final = Struct("<cB").pack\npack_binint2: Final'),
-        ("loop", "    pack_binbytes,", "    pack_binbytes, pack_byte,"),
+        ("engine/loop", "    pack_binbytes,", "    pack_binbytes, pack_byte,"),
         *packed,
     )
 
@@ -394,13 +398,13 @@ def compiled_structs() -> tuple[Edit, ...]:
     """Without: ints and floats are packed by pack(format), and the opcode put before, as in stock."""
     return (
         (
-            "loop",
+            "engine/loop",
             "from operator import is_not, length_hint",
             "from operator import is_not, length_hint\nfrom struct import pack",
         ),
-        ("loop", "pack_binint2(BININT2, x)", 'BININT2 + pack("<H", x)'),
-        ("loop", "pack_binint(BININT, x)", 'BININT + pack("<i", x)'),
-        ("loop", "pack_binfloat(BINFLOAT, x)", 'BINFLOAT + pack(">d", x)'),
+        ("engine/loop", "pack_binint2(BININT2, x)", 'BININT2 + pack("<H", x)'),
+        ("engine/loop", "pack_binint(BININT, x)", 'BININT + pack("<i", x)'),
+        ("engine/loop", "pack_binfloat(BINFLOAT, x)", 'BINFLOAT + pack(">d", x)'),
     )
 
 
@@ -458,8 +462,8 @@ def known_dill_dict() -> tuple[Edit, ...]:
 def no_settling() -> tuple[Edit, ...]:
     """With: a reduce is taken to have changed nothing; a hook that it sets is not seen."""
     return (
-        ("reduce", "has_default = _has_default_reduce(dump, obj, t)", "has_default = True"),
-        ("reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if True:"),
+        ("engine/reduce", "has_default = _has_default_reduce(dump, obj, t)", "has_default = True"),
+        ("engine/reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if True:"),
     )
 
 

@@ -33,7 +33,7 @@ import shapes
 
 import fastpickle
 from fastpickle._stdlib import awkward_batches
-from fastpickle.reading import find_doubtful
+from fastpickle.accelerator.reading import find_doubtful
 
 
 class _Pieces:

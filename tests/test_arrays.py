@@ -20,9 +20,11 @@ from oracle.compare import ALL, Implementation, Run, check, stock_dumps
 from oracle.engines import PURE
 
 import fastpickle
-from fastpickle import arrays, cpickler, quick
 from fastpickle._stdlib import CPickler
-from fastpickle.last import last
+from fastpickle.accelerator import cpickler
+from fastpickle.at_once import quick
+from fastpickle.objects import arrays
+from fastpickle.objects.last import last
 
 try:
     import dill

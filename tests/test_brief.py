@@ -16,9 +16,12 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_du
 from oracle.engines import ORACLE, OURS, Pure, Stock
 
 import fastpickle
-from fastpickle import _stdlib, brief, graft, likely, quick, reduce
+from fastpickle import _stdlib, graft
 from fastpickle import pickler as pickler_module
-from fastpickle.last import last
+from fastpickle.at_once import quick
+from fastpickle.engine import brief, reduce
+from fastpickle.objects import likely
+from fastpickle.objects.last import last
 
 #: Where the C pickler is never asked, and where a reduce that runs nobody's code is told from another one.
 ON_CPYTHON = pytest.mark.skipif(PYPY, reason="PyPy has its own way to save what a reduce gives (`pypy`)")
@@ -418,7 +421,7 @@ def test_who_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastpickle.graft.written_by", lambda *args: asked.append(args))
     for cls in (Pure, fastpickle.Pickler):
         for obj in (_objects("one", 3), (1, *_objects("one", 3)), {"a": _objects("one", 1)[0]}):
-            for module in ("few", "way"):
+            for module in ("at_once.few", "way"):
                 monkeypatch.setattr(f"fastpickle.{module}.Dump", lambda *args: asked.append(args))
             cls(io.BytesIO(), 4).dump(obj)
     assert not asked

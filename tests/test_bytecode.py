@@ -19,8 +19,9 @@ from oracle.allowed import PYPY
 from oracle.compare import ALL, stock_dumps
 
 import fastpickle
-from fastpickle import bytecode, instances, likely, quick
 from fastpickle._stdlib import CPickler, StockPickler
+from fastpickle.at_once import quick
+from fastpickle.objects import bytecode, instances, likely
 
 try:
     import dill

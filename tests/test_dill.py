@@ -36,10 +36,12 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
-from fastpickle import chunks, graft, quick, small
-from fastpickle import offers as offering
+from fastpickle import graft
 from fastpickle._stdlib import CPickler
-from fastpickle.last import last
+from fastpickle.accelerator import chunks
+from fastpickle.accelerator import offers as offering
+from fastpickle.at_once import quick, small
+from fastpickle.objects.last import last
 
 dill = pytest.importorskip("dill", reason="dill is not installed")
 backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
@@ -1032,7 +1034,7 @@ class TestFew:
         """It is known from the first dump on what dill does, however small that is."""
         code = """
             import fastpickle; fastpickle.install()
-            from fastpickle import small
+            from fastpickle.at_once import small
             import dill
             at_once = small.at_once
             small.at_once = lambda *args: print(at_once(*args)) or True

@@ -28,9 +28,10 @@ from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, check, use
 
 import fastpickle
-from fastpickle import _stdlib, encoders, graft, hooks
+from fastpickle import _stdlib, graft, hooks
 from fastpickle._stdlib import CPickler
-from fastpickle.last import last
+from fastpickle.engine import encoders
+from fastpickle.objects.last import last
 
 dill = pytest.importorskip("dill", reason="dill is not installed")
 backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")

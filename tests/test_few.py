@@ -28,10 +28,11 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check
 from oracle.engines import ORACLE, OURS, PURE, Pure, Stock
 
 import fastpickle
-from fastpickle import few, hooks, small
+from fastpickle import hooks
 from fastpickle._stdlib import CPickler
-from fastpickle.last import last
-from fastpickle.offers import FEWEST
+from fastpickle.accelerator.offers import FEWEST
+from fastpickle.at_once import few, small
+from fastpickle.objects.last import last
 
 pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it

@@ -39,10 +39,14 @@ from oracle.compare import stock_dumps as stock
 from test_install import in_child
 
 import fastpickle
-from fastpickle import chunks, cpickler, graft, hooks, instances, lazymemo, plain, quick
-from fastpickle import offers as offering
+from fastpickle import graft, hooks
 from fastpickle._stdlib import CPickler, awkward_batches
-from fastpickle.last import _likeness, last
+from fastpickle.accelerator import chunks, cpickler, lazymemo
+from fastpickle.accelerator import offers as offering
+from fastpickle.at_once import quick
+from fastpickle.engine import plain
+from fastpickle.objects import instances
+from fastpickle.objects.last import _likeness, last
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 

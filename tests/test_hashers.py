@@ -27,7 +27,8 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import ValueSuite
 
 import fastpickle
-from fastpickle import hooks, pickler, small_hashes, way
+from fastpickle import hooks, pickler, way
+from fastpickle.digests import small_hashes
 
 if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)

@@ -23,7 +23,8 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
-from fastpickle import _stdlib, chunks, graft, hooks
+from fastpickle import _stdlib, graft, hooks
+from fastpickle.accelerator import chunks
 
 if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)

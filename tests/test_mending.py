@@ -18,9 +18,10 @@ import pytest
 from oracle.compare import stock_dumps
 
 import fastpickle
-from fastpickle import _stdlib, chunks, differences, mending, reading
-from fastpickle import offers as offering
+from fastpickle import _stdlib
 from fastpickle._stdlib import awkward_batches
+from fastpickle.accelerator import chunks, differences, mending, reading
+from fastpickle.accelerator import offers as offering
 
 pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
 

@@ -16,8 +16,9 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_du
 from oracle.engines import ORACLE, OURS, Pure, Stock
 
 import fastpickle
-from fastpickle import graft, hooks, quick
+from fastpickle import graft, hooks
 from fastpickle._stdlib import CPickler
+from fastpickle.at_once import quick
 
 
 class Pairs(tuple[Any, ...]):

@@ -18,8 +18,9 @@ from oracle.compare import PythonFile, Run, check, describe
 from oracle.engines import ORACLE, PURE, Pure, Stock
 
 import fastpickle
-from fastpickle import columns, parts, runs
+from fastpickle import runs
 from fastpickle._stdlib import FRAMES_ARE_BYTESIO
+from fastpickle.engine import columns, parts
 
 CONTAINERS = frozenset((list, dict, tuple, set, frozenset))
 SEEDS = 40

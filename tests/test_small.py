@@ -19,9 +19,10 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check
 from oracle.engines import ORACLE, PURE, Pure, Stock
 
 import fastpickle
-from fastpickle import hooks, small
+from fastpickle import hooks
 from fastpickle._stdlib import CPickler
-from fastpickle.parts import SHORTEST_RUN
+from fastpickle.at_once import small
+from fastpickle.engine.parts import SHORTEST_RUN
 
 pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
 

@@ -20,7 +20,8 @@ import pytest
 from oracle.allowed import PYPY
 
 import fastpickle
-from fastpickle import hashed, hooks, small_hashes
+from fastpickle import hooks
+from fastpickle.digests import hashed, small_hashes
 from fastpickle.rules import HashRule
 
 if PYPY:

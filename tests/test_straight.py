@@ -341,4 +341,4 @@ def test_too_deep(name: str) -> None:
 
 def test_engine() -> None:
     """On PyPy it is this one that is tested."""
-    assert (fastpickle.Pickler.save.__module__ == "fastpickle.pypy") == PYPY
+    assert (fastpickle.Pickler.save.__module__ == "fastpickle.pypy.save") == PYPY

@@ -14,9 +14,11 @@ from oracle.compare import check as _check
 from test_graft import OURS, STOCK, Custom, Hooked
 
 import fastpickle
-from fastpickle import graft, plain, unmemoized
+from fastpickle import graft
 from fastpickle._stdlib import CPickler
-from fastpickle.last import last
+from fastpickle.accelerator import unmemoized
+from fastpickle.engine import plain
+from fastpickle.objects.last import last
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 

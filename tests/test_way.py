@@ -17,8 +17,9 @@ from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_du
 from oracle.engines import ORACLE, OURS, Pure
 
 import fastpickle
-from fastpickle import doubts, loop, reduce, way
+from fastpickle import doubts, way
 from fastpickle._stdlib import for_batch
+from fastpickle.engine import loop, reduce
 
 
 class Part:

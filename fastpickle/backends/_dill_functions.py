@@ -30,9 +30,8 @@ from dill import _dill
 
 from .. import hooks
 from .._stdlib import for_batch, is_usual_file, may_run_code
-from ..arrays import array_type
-from ..columns import forget
-from ..encoders import (
+from ..engine.columns import forget
+from ..engine.encoders import (
     Encoder,
     Memo,
     NotBrief,
@@ -46,12 +45,12 @@ from ..encoders import (
     encode_global,
     encode_name,
     encode_tuple,
-    extension_registry,
     usual_tries,
     write_at_once,
 )
-from ..known import METACLASS_IDS, has_reduce_entry
-from ..tries import Tries
+from ..engine.tries import Tries
+from ..objects.arrays import array_type
+from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
 from ._dill_code import encode_code
 from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
 from ._dill_own import GLOBALS, NAMED_OTHERWISE, has_its_helpers

@@ -21,8 +21,8 @@ from dill import _dill
 
 from .. import hooks
 from .._stdlib import StockPickler, stock_methods
-from ..encoders import NotBrief, Parts
-from ..known import usual_import
+from ..engine.encoders import NotBrief, Parts
+from ..objects.known import usual_import
 from ._dill_own import HELPERS, are_dills, has_its_helpers
 
 __all__ = ["are_all_dills", "entry_of", "given_by", "imported", "is_found", "look_at", "module_of"]

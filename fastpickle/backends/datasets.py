@@ -18,11 +18,12 @@ import sys
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
-from .. import hashed, hooks
+from .. import hooks
 from .._stdlib import FRAMES_ARE_BYTESIO
+from ..digests import hashed
+from ..digests.shapes import are_sortable
 from ..doubts import outside
 from ..rules import HashRule
-from ..shapes import are_sortable
 from ._source import digests
 
 try:

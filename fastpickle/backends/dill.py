@@ -28,16 +28,17 @@ from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from .. import hashing, hooks
+from .. import hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
-from ..arrays import array_type, is_little
+from ..accelerator.offers import may_be_plain
+from ..at_once.quick import Quick
+from ..digests import hashing
 from ..doubts import doubt, holds, outside
-from ..known import usual_import
-from ..last import last
-from ..likely import are_for_stock
-from ..offers import may_be_plain
+from ..objects.arrays import array_type, is_little
+from ..objects.known import usual_import
+from ..objects.last import last
+from ..objects.likely import are_for_stock
 from ..pickler import Pickler as _Base
-from ..quick import Quick
 from ..rules import GraftRule
 
 try:

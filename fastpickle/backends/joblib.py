@@ -20,12 +20,13 @@ import sys
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
-from .. import hashed, hooks
+from .. import hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, StockPickler, for_batch
+from ..digests import hashed
+from ..digests.shapes import are_sortable
 from ..doubts import outside
 from ..pickler import Pickler as _Base
 from ..rules import HashRule
-from ..shapes import are_sortable
 from ._source import digests
 
 try:

@@ -35,7 +35,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from fastpickle import chunks
+from fastpickle.accelerator import chunks
 
 from . import hooked, objects
 from .compare import PythonFile, Run, describe, describe_error

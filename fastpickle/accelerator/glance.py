@@ -1,0 +1,192 @@
+"""A glance at what C wrote: whether it is ours, as far as that is found out sooner than by reading all of it.
+
+    little, or few containers --+-- nothing of that kind can be in it ----------------> ours
+                                +-- only the last batch of the whole, which is mended -> ours
+    anything else ------------------------------------------------------------------> `differences`
+
+After most dumps that is all there is to do, and for a small one it is what a dump takes beside C.
+
+Not for: being sure of more (`differences`).
+"""
+
+from __future__ import annotations
+
+import sys
+from pickle import DICT, EMPTY_DICT, MARK, MEMOIZE
+from typing import Any, Final
+
+from .._stdlib import BATCHSIZE, CPickler, awkward_batches, memoized
+from ..hooks import STOCK_RULE, Plan
+from .batches import batches_of, content_of, end_of
+from .cpickler import LARGE_TABLE, Grafter, Held
+from .mending import mend_last, place_of_last
+from .reading import ends_in, find_doubtful, has_text
+
+__all__ = ["DICTS", "LEAST", "PER_TABLE_BYTE", "SIZE", "SOON_READ", "is_flat", "is_soon_ours"]
+
+
+def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found: list[list[int]]) -> bool:
+    """Tell whether what C wrote is ours, or is now, if that is soon found out: it is little, or has few containers.
+
+    Args:
+        pickler, plan: whose.
+        grafter: the C pickler that wrote it; its last piece may be another then.
+        obj: what C was given, whole.
+        n: how many bytes it wrote.
+        found: gets what `find_doubtful` finds in the last piece, if that is asked.
+
+    Returns:
+        Whether it is ours; if not, that is to be found out (`differences`), and nothing has changed.
+    """
+    pieces = grafter.pieces
+    proto = plan.proto
+    is_spliced = grafter.is_spliced
+    piece = pieces[-1]
+    rule = plan.graft_rule
+    t = type(obj)
+    is_little = n < SOON_READ and len(pieces) == (3 if is_spliced and proto >= 4 else 1)
+    others: list[Any] | None = None  # than `obj`: containers, if they are found sooner than what is in the bytes
+    before = pickler.memo
+    if n >= BATCHSIZE and len(before) <= _FEW_BEFORE:
+        table = grafter.__sizeof__() - SIZE
+        is_small = table * PER_TABLE_BYTE < n
+        if t is list and table > 16 * len(obj) > LARGE_TABLE and is_flat(obj, t, proto, n):
+            others = []  # to look at the items takes 7 ns for each, at what is memoized 13 ns
+        elif table < LARGE_TABLE and (is_small or n > 4096):  # a table may have been larger before
+            objs = memoized(grafter)
+            if is_small or len(objs) * 32 * PER_TABLE_BYTE < n:
+                others = [x for x in objs if id(type(x)) in _BATCHED and x and x is not obj]
+                if before:
+                    others = [x for x in others if id(x) not in before]
+        if others is None and t is list and proto >= 4 and _are_small_sets(obj, grafter):
+            others = []
+    if others is None and not is_little:
+        return False
+    if rule is not STOCK_RULE:
+        text = DICTS[proto]
+        dicts: list[Any] | None = None
+        if others is not None:
+            dicts = [x for x in others if type(x) is dict]
+            if t is dict:
+                dicts.append(obj)
+        elif t is dict and not has_text(piece, text, piece.index(text) + 1):
+            dicts = [obj]
+        if (dicts or (dicts is None and has_text(piece, text))) and _may_be_unwanted(pickler, plan, grafter, dicts, n):
+            return False
+    if n < BATCHSIZE or not proto or not awkward_batches:
+        return True
+    is_long_inside = others is None or (len(others) > 0 and max(map(len, others)) >= BATCHSIZE)
+    end = None
+    if t is list or t is dict or (t is set and proto >= 4):
+        end = end_of(t, len(obj))
+    if end is None and not is_long_inside:
+        return True
+    if not is_little:
+        return False
+    behind = 2 if is_spliced else 1  # BUILD, STOP
+    content = None if end is None or is_long_inside else content_of(obj, end[1], proto)
+    if end is not None and content is not None:
+        mark = place_of_last(piece, end, content, behind, proto >= 4)
+        if not mark:  # another thread has changed it
+            return False
+    else:
+        # What is sought stands behind a batch, which has a byte for each item, at least.
+        doubtful = find_doubtful(piece, BATCHSIZE, ends=lambda: ends_in((piece,), proto))
+        found.append(doubtful)
+        own = 0 if end is None else 1  # at least
+        if len(doubtful) > own and len(doubtful) > batches_of(obj, proto).marks:
+            return False
+        if end is None:
+            return True
+        mark = doubtful[-1] if doubtful else 0
+        if piece[mark] != MARK[0] or piece[mark - 1] != end[0]:  # another thread has changed its length
+            return False
+    pieces[-1] = mend_last(piece, mark, end, behind, proto >= 4)
+    return True
+
+
+def is_flat(obj: Any, t: type, proto: int, n: int = sys.maxsize) -> bool:
+    """Tell whether a list or dict is of atoms only, if that is found sooner than what is in the `n` bytes of it."""
+    if not (t is list or t is dict) or len(obj) * 30 > n:
+        return False
+    leaves = _LEAVES[proto]  # each takes 7 ns; all types in what C wrote are known to be harmless
+    parts = (obj,) if t is list else (obj, obj.values())
+    return all(type(next(iter(part), obj)) in leaves for part in parts) and all(
+        leaves.issuperset({*map(type, part)}) for part in parts
+    )
+
+
+def _are_small_sets(obj: list[Any], grafter: Any) -> bool:
+    """Tell whether a list has sets of less than a batch in it, and nothing else; a set has no list, dict or set in it.
+
+    So it is from protocol 4 on; before, a frozenset in it is reduced to a list.
+
+    Args:
+        obj: what `grafter` wrote.
+        grafter: a C pickler that knows an instance's type if it has written one, for that may have anything in it.
+    """
+    return (
+        type(obj[0] if obj else None) is set
+        and not grafter.known
+        and {*map(type, obj)} == _SETS
+        and max(map(len, obj)) < BATCHSIZE
+    )
+
+
+_SETS: Final = {set}
+
+
+def _may_be_unwanted(pickler: Any, plan: Plan, grafter: Any, dicts: list[Any] | None, n: int) -> bool:
+    """Tell whether there may be a dict with a name that only Python can write, or one that dill compares.
+
+    Args:
+        pickler, plan: whose.
+        grafter: the C pickler that wrote `n` bytes.
+        dicts: all there are in them, or more; None if that is not known, then they are one piece.
+        n: how many.
+    """
+    rule = plan.graft_rule
+    if dicts is None and pickler.memo:
+        return True  # the names may be in that
+    if dicts is None or (len(dicts) * _PER_DICT > n and not pickler.memo):
+        pieces = grafter.pieces[2:] if grafter.is_spliced and plan.proto >= 4 else grafter.pieces
+        has_name = any(has_text(piece, text) for piece in pieces for text in rule.texts_of_names[plan.proto])
+    else:
+        has_name = True
+    if has_name and (dicts is None or any(name in x for name in rule.names for x in dicts)):
+        return True
+    if rule.lengths is None:
+        return False
+    lengths = rule.lengths(pickler)
+    if not lengths:  # it may not graft any more
+        return True
+    if n < LEAST * min(lengths):
+        return False
+    if dicts is None:
+        dicts = [x for x in memoized(grafter) if type(x) is dict]
+    return not {*map(len, dicts)}.isdisjoint(lengths)
+
+
+#: So much that was memoized before is looked at with what C has memoized now.
+_FEW_BEFORE: Final = 100
+#: So many bytes are searched for a name in the time that it takes to ask a dict for it.
+_PER_DICT: Final = 200
+#: What is written in batches, by id, since the hash of a type may be anybody's.
+_BATCHED: Final = frozenset(map(id, (list, dict, set)))
+#: So few bytes are read sooner than it takes to ask for the memo.
+SOON_READ: Final = 24_000
+#: By protocol: what stands in the bytes if there is a dict.
+DICTS: Final = [MARK + DICT] + [EMPTY_DICT] * 3 + [EMPTY_DICT + MEMOIZE] * 2
+#: So many bytes a key and its value take at least, but for one None, True, False and () as a key.
+LEAST: Final = 2
+#: Entries of 32 bytes in C's table of the memo take up to 100 ns each to be looked at; 256 bytes are read in that time.
+PER_TABLE_BYTE: Final = 8
+#: What a C pickler takes without the table.
+SIZE: Final = Grafter(Held()).__sizeof__() if CPickler is not None else 0
+#: By protocol: what C saves by one opcode.
+_LEAVES: Final = [
+    frozenset(
+        (type(None), bool, int, float, str, *((bytes,) if proto >= 3 else ()), *((bytearray,) if proto >= 5 else ()))
+    )
+    for proto in range(6)
+]

@@ -1,0 +1,160 @@
+"""What the C pickler is asked about: which objects may be offered to it, and when.
+
+    may_graft(pickler) ------------> whether nobody would notice now, if C wrote for a pickler
+    may_offer(pickler, n) ---------> whether that is worth it for a part with so many items, after what C has refused
+    is_offered, may_be_plain, ... -> whether C is not likely to give up at an object, by a look at it
+
+Not for: what a hook forbids (`hooks`), nor for what C writes and what comes of it (`graft`, `chunks`).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter, OrderedDict, defaultdict, deque
+from operator import attrgetter
+from types import BuiltinMethodType, FunctionType
+from typing import Any, Final
+
+from .. import hooks
+from .._stdlib import MAY_RUN_OUT_OF_STACK, Framer, is_usual_file
+from ..hooks import Plan
+from ..objects.known import is_refused
+from ..objects.likely import is_somebodys
+from ..rules import GraftRule
+
+__all__ = [
+    "FEWEST",
+    "LONG",
+    "back_off",
+    "has_refused",
+    "is_exact",
+    "is_for_batches",
+    "is_offered",
+    "is_tiny",
+    "longest",
+    "may_be_plain",
+    "may_graft",
+    "may_offer",
+    "may_write",
+]
+
+#: From this many items on a container inside is offered to C, if they are more than the memo's entries, which have to
+#: be copied there and back: an entry costs 0.3 us, an item gains 0.1 to 0.3 us, an offer costs 3 us.
+FEWEST: Final = 48
+#: A flat container of so many items is written sooner hook by hook, if it is all that is dumped.
+_TINY: Final = 3
+#: Longer ones are not tried whole: much of it might be given up.
+LONG: Final = 1_000_000
+longest = LONG  # but for `calibrate`
+#: Of so many items a few are looked at before C is asked about all of them.
+_LOOKED_AT: Final = 5_000
+#: Up to which recursion limit C is not likely to run out of stack before it.
+_DEEP: Final = 10_000
+
+
+def may_offer(pickler: Any, plan: Plan, n: int) -> bool:
+    """Tell whether a container with `n` items in it is worth an offer now."""
+    if n < FEWEST + len(pickler.memo):
+        return False
+    dump = pickler._fastpickle_dump
+    if dump.offers_to_skip:
+        dump.offers_to_skip -= 1
+        return False
+    return (pickler.framer.current_frame is None) is (plan.proto < 4) and may_graft(pickler, plan)
+
+
+def may_graft(pickler: Any, plan: Plan) -> bool:
+    """Tell whether C may write for this pickler now, if there is a frame where it needs one."""
+    framer = pickler.framer
+    return (
+        getattr(pickler, "fastpickle_grafts", False)  # not there any more after uninstall()
+        and _is_usual_framer(pickler, framer)
+        and (plan.graft_rule.lengths is None or bool(plan.graft_rule.lengths(pickler)))
+    )
+
+
+def _is_usual_framer(pickler: Any, framer: Any) -> bool:
+    """Tell whether what C hands over may be written to the file by `framer`, and nobody notices."""
+    write_large_bytes = pickler.__dict__.get("_write_large_bytes")
+    return (
+        may_write()
+        and type(framer.file_write) is BuiltinMethodType
+        and is_usual_file(framer.file_write.__self__)
+        and getattr(write_large_bytes, "__func__", None) is _write_large_bytes
+        and write_large_bytes.__self__ is framer
+    )
+
+
+_write_large_bytes: Final = Framer.write_large_bytes
+_attributes_of_framer = attrgetter(
+    "start_framing", "end_framing", "commit_frame", "write", "write_large_bytes", "_FRAME_SIZE_TARGET",
+    "_FRAME_SIZE_MIN",
+)  # fmt: skip
+_FRAMER: Final = _attributes_of_framer(Framer)
+
+
+def may_write() -> bool:
+    """Tell whether frames are stock's, and whether the C stack has room for as deep a recursion as C tries."""
+    return (
+        _attributes_of_framer(Framer) == _FRAMER
+        and threading.stack_size() == 0
+        and (not MAY_RUN_OUT_OF_STACK or sys.getrecursionlimit() <= _DEEP)
+    )
+
+
+def has_refused(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+    """Tell whether one of a few items of a long list or dict is what C gives up at.
+
+    C finds it in a fifth of the time in which Python writes all that is before it.
+    """
+    n = len(obj) if t is list or t is dict else 0
+    if n < _LOOKED_AT:
+        return False
+    try:
+        some = obj[:: -(n // 3)] if t is list else (next(reversed(obj.values()), None),)
+    except RuntimeError:  # another thread has changed it
+        return False
+    return any(id(kind) not in hooks.PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
+
+
+def back_off(dump: Any) -> None:
+    """Skip offers after one that failed: one, three, seven ... after each further one, until one succeeds."""
+    dump.penalty = min(2 * dump.penalty + 1, 127)
+    dump.offers_to_skip = dump.penalty
+
+
+def is_exact(t: type) -> bool:
+    return id(t) in hooks.CONTAINER_IDS
+
+
+def is_offered(rule: GraftRule, obj: Any, t: type) -> bool:
+    """Tell whether C is asked about what is dumped; a library may have to read files to know a function or a class."""
+    if rule is hooks.STOCK_RULE:
+        return is_exact(t) or (t is not FunctionType and t is not type and not is_somebodys(t))
+    return may_be_plain(obj, t)
+
+
+def is_tiny(obj: Any, t: type) -> bool:
+    """Tell whether an object is an exact container of so few atoms that neither C nor a plan would gain anything."""
+    return (
+        (is_exact(t) or t is bytearray)
+        and len(obj) <= _TINY
+        and hooks.ATOM_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+    )
+
+
+def may_be_plain(obj: Any, t: type) -> bool:
+    """Tell whether an object is an exact container, and is long, or has nothing but plain data in it at the top."""
+    if id(t) not in hooks.CONTAINER_IDS:
+        return id(t) in _CONTAINERS_OF_STDLIB and len(obj) >= FEWEST
+    return len(obj) >= FEWEST or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
+
+
+#: Containers of the standard library that are reduced, by id, since the hash of a type may be anybody's.
+_CONTAINERS_OF_STDLIB: Final = frozenset(map(id, (Counter, OrderedDict, defaultdict, deque)))
+
+
+def is_for_batches(obj: Any, t: type) -> bool:
+    """Tell whether a list or dict is too long to be tried whole."""
+    return (t is list or t is dict) and len(obj) > longest

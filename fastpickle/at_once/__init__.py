@@ -1,0 +1,10 @@
+"""Dumps that are made at once: of little, or by C as a whole, without what a dump of much begins and ends with.
+
+    fastpickle.dumps(obj), dill.dumps(obj) ──► quick    all of it by C, without a pickler
+    pickler.dump(obj) ──────────────────────► small    plain data: all its bytes by one function, and one write
+                                               └── few     the same with instances, dates, classes ... in it
+
+What turns out to be too much goes on in the loop (`fastpickle.engine`), from where it is.
+
+Not for: digests (`fastpickle.digests.small_hashes`).
+"""

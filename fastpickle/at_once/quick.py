@@ -1,0 +1,228 @@
+"""dumps() without a pickler, where the C pickler can write all: to make one takes longer than a small dump.
+
+    Quick(Pickler).dumps(obj) --(nothing of the class was changed)--> C --(as in `graft`)--> its bytes
+                                                                        +-- it gives up -----> a pickler is made
+    Quick(Pickler).write(pickler, obj)   the same where a library makes a pickler, for one dump, that nobody else has
+
+Not for: picklers with hooks of their own.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from types import BuiltinMethodType
+from typing import Any, Final
+
+from .. import graft, hooks
+from .._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
+from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, take_own
+from ..accelerator.differences import made_ours
+from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
+from ..accelerator.splicing import FEW_BYTES, write_whole
+from ..hooks import STOCK_RULE, entries_of
+from ..objects.last import last
+from ..objects.likely import is_for_stock
+
+__all__ = ["Quick"]
+
+#: What an instance is made and used by, and what `hooks.plan` looks at.
+_attributes = attrgetter(
+    "save", "dump", "__init__", "__new__", "__setattr__", "memoize", "put", "get", "persistent_id", "save_reduce",
+    "save_global", "_batch_appends", "_batch_setitems", "_BATCHSIZE", "__getattribute__", "fastpickle_grafts",
+)  # fmt: skip
+#: A larger table of the memo is not kept for the next dump, nor any for more dumps than so many: to clear one of
+#: 128 KiB takes 4 us, to let it grow again 15 us.
+_LARGEST_TABLE: Final = 300 << 10
+_TIMES: Final = 32
+#: So many bytes of the table are for one byte that is written, at the most, where it is of this dump.
+_PER_BYTE: Final = 8
+_NO_ARGUMENTS: Final[Mapping[str, Any]] = {}  # not **, which makes a dict for each call
+_makes = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
+
+
+class Quick:
+    """The dumps() of one class.
+
+    Args:
+        cls: a subclass of `pickle._Pickler`.
+        is_for_c: tells of an object and its type, before anything else is looked at, whether C may be asked about it;
+            None where C may be asked about all.
+    """
+
+    def __init__(self, cls: Any, is_for_c: Callable[[Any, type], bool] | None = None) -> None:
+        self._cls = cls
+        self._is_for_c = is_for_c
+        self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
+        self._makes = _makes(cls)
+        self._attributes: Any = None
+        self._entries: Any = None
+        self._table: Any = None
+        self._plans: list[hooks.Plan] = []
+        self._idle: list[list[Any]] = [[] for proto in range(6)]
+
+    def dumps(self, obj: Any, protocol: int, arguments: Mapping[str, Any] = _NO_ARGUMENTS) -> bytes:
+        """Return what an instance writes; one is made only if C cannot write it.
+
+        Args:
+            obj: the object.
+            protocol: from 0 to 5.
+            arguments: what an instance is made with besides; nothing of it matters to what C is asked to write.
+        """
+        t = type(obj)
+        if self._is_for_c is not None:
+            pickled = self._by_c(obj, protocol) if self._is_for_c(obj, t) else None
+        else:
+            pickled = self._by_c(obj, protocol) if t is dict or t is list or not is_for_stock(t) else None
+        if pickled:
+            return pickled
+        file = io.BytesIO()
+        pickler = self._cls(file, protocol, **arguments)
+        if pickled is not None:
+            self._remember(pickler, obj, t)
+        pickler.dump(obj)
+        return file.getvalue()
+
+    def write(self, pickler: Any, obj: Any) -> bool:
+        """Write what a pickler would, to its file in memory, and leave the pickler as it is.
+
+        Args:
+            pickler: an instance of the class that has just been made, and that nobody will look at any more.
+            obj: the object, a container that is for C.
+
+        Returns:
+            Whether it is written; if not, nothing is.
+        """
+        framer = pickler.framer
+        write = framer.file_write
+        protocol = pickler.proto
+        if (
+            type(write) is not BuiltinMethodType
+            or type(framer) is not Framer
+            or StockPickler.__init__ is not stock_methods["__init__"]
+            or hasattr(self._cls, "__del__")
+            or type(write.__self__) is not io.BytesIO
+            or write.__name__ != "write"
+            or (protocol < 3 and not pickler.fix_imports)
+            or (len(obj) > BATCHSIZE and is_for_batches(obj, type(obj)))
+        ):
+            return False
+        try:
+            pickled = self._by_c(obj, protocol, pickler)
+        except RecursionError:  # Python will find it, or manage
+            return False
+        if pickled:
+            if len(pickled) > FEW_BYTES:
+                return write_whole(framer, [pickled])
+            try:
+                write(pickled)
+            except Exception:  # it is closed, or there is a memoryview of it
+                return False
+            return True
+        if pickled is not None:
+            self._remember(pickler, obj, type(obj))
+        return False
+
+    def _remember(self, pickler: Any, obj: Any, t: type) -> None:
+        """Remember that C gave up."""
+        if self._is_for_c is None or may_be_plain(obj, t):
+            object.__setattr__(pickler, "_fastpickle_is_refused", True)  # by its `__dict__`, its attributes get slower
+        else:  # C is not asked again about this one (`Pickler.save`), nor about the like of it
+            last.remember_refused(obj, t)
+
+    def _by_c(self, obj: Any, protocol: int, pickler: Any = None) -> bytes | None:
+        """Return what C writes for a pickler, or for one that would be made.
+
+        None if it may not be asked, b"" if it gave up, and need not be asked again.
+        """
+        cls = self._cls
+        attributes = _attributes(cls)
+        dispatch = cls.dispatch
+        entries = entries_of(dispatch)
+        if attributes != self._attributes or entries != self._entries or type(dispatch) is not self._table:
+            if (
+                _makes(cls) != self._makes
+                or not cls.fastpickle_grafts
+                or hooks.plan(self._stand_ins[protocol]).graft_rule is None
+            ):
+                return None  # and nothing is kept of it
+            self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
+            self._table = type(dispatch)
+            self._entries = entries
+            self._attributes = attributes  # last: another thread may ask
+        plan = self._plans[protocol]
+        rule = plan.graft_rule
+        if (
+            rule is None
+            or hasattr(cls, "reducer_override")
+            or hasattr(cls, "__getattr__")
+            or (rule is not STOCK_RULE and self._is_for_c is None and not may_be_plain(obj, type(obj)))
+            or not may_write()
+        ):
+            return None
+        if pickler is None:
+            pickler = self._stand_ins[protocol]
+        lengths = None if rule.lengths is None else rule.lengths(pickler)
+        if lengths is not None and not lengths:
+            return None
+        t = type(obj)
+        if (t is list or t is dict) and len(obj) > BATCHSIZE and has_refused(pickler, plan, obj, t):
+            return b""
+        if last.gave_up_for:
+            if last.is_like(obj, t):
+                return b""
+            last.gave_up_for = 0  # until it does so again
+        if last.kind is not None and (kind := last.kind_for(obj, t, protocol)) is not None:
+            return graft.dumps(pickler, plan, obj, kind) or b""
+        # What follows is graft.dumps() without the calls that take longer than a small dump.
+        pickled: bytes | None
+        idle = self._idle[protocol]
+        try:
+            grafter = idle.pop()
+        except IndexError:
+            grafter = take_own(self._stand_ins[protocol], plan, idle)  # it is kept, and so is its pickler
+        pieces = grafter.pieces
+        is_kept = True
+        try:
+            grafter.dump(obj)
+        except BeginAgain as again:
+            pickled = graft.dumps(pickler, plan, obj, *again.args)
+        except Exception:
+            is_kept = grafter.__sizeof__() <= LARGE_TABLE  # with what it has not handed over
+            pickled = None
+        else:
+            pickled = pieces[0]
+            if (
+                len(pieces) > 1
+                or len(pieces[0]) >= BATCHSIZE  # enough for two batches
+                or not protocol
+                or (lengths is not None and not rule.is_free(lengths, obj, pieces[0], protocol))
+            ):
+                pickled = None
+                if made_ours(pickler, plan, grafter, obj):
+                    pickled = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                size = grafter.__sizeof__()
+                if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
+                    grafter.times += 1
+                    grafter.is_large = (
+                        size < _LARGEST_TABLE
+                        and pickled is not None
+                        and size <= _PER_BYTE * len(pickled)  # else it is from one before
+                        and grafter.times % _TIMES > 0
+                    )
+                    if not grafter.is_large:
+                        grafter.memo = {}
+                grafter.has_names = False
+            elif grafter.is_large:
+                grafter.is_large = False
+                grafter.memo = {}
+        pieces.clear()
+        if grafter.known or grafter.has_other:
+            grafter.asked = 0
+            grafter.has_other = False
+            grafter.known.clear()
+        grafter.clear_memo()
+        if is_kept:
+            idle.append(grafter)
+        return pickled or b""

@@ -1,0 +1,488 @@
+"""Small plain data at once: one function makes all of its bytes, and then they are written.
+
+    at_once(pickler, obj)    allowed, and empty memo? --+-- all of it is small: PROTO FRAME [ obj ] STOP  -> the file
+                                                        +-- something is not:   what is open, and its rest -> the loop
+                                                                                (or C is asked for all: `graft`)
+
+Of a dump of a few objects more than half goes into what it begins and ends with: a frame that is filled and emptied,
+a `Dump`, a look at what the C pickler could do.  None of that is needed where all fits into one frame, nobody's code
+runs, and no hook listens.  So it is for picklers that the C pickler may not write for (`graft`), and for what is too
+small for it, by a look at the first two levels.  Where something else turns up, `few` encodes that, too; where it is
+much, C is asked after all, or if that must not be, the loop goes on from what is encoded.
+
+Not for: deciding what a hook forbids (`hooks`), nor for containers that are long (`loop`, `plain`).
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from itertools import chain
+from typing import Any, Final
+
+from .. import hooks
+from .._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
+from ..accelerator.lazymemo import is_lazy
+from ..accelerator.offers import FEWEST, may_be_plain
+from ..accelerator.splicing import write_dump
+from ..digests import small_hashes
+from ..engine.levels import Level
+from ..engine.parts import SHORTEST_RUN
+from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
+from ..objects.instances import has_only_a_dict, has_own_reduce, is_array
+from ..objects.known import METACLASS_IDS
+from ..objects.last import last
+from ..objects.likely import held_by, is_for_stock, is_leaf
+from ..older import overrides_batches
+from ..opcodes import (
+    BINGET,
+    BININT1,
+    MARKED_DICT,
+    MARKED_LIST,
+    MEMOIZED_DICT,
+    MEMOIZED_LIST,
+    MEMOIZED_TUPLE,
+    MEMOIZED_TUPLES,
+    SHORT_BINBYTES,
+    SHORT_BINUNICODE,
+    pack_binbytes,
+    pack_binfloat,
+    pack_binint,
+    pack_binint2,
+    pack_binunicode,
+    pack_long,
+)
+from ..rules import GraftRule
+from .few import BY_NAME, begin_frame, go_on, save_few
+
+# fmt: off
+from pickle import (  # isort: skip
+    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_TUPLE, MARK,
+    MEMOIZE, NEWFALSE, NEWTRUE, NONE, SETITEM, SETITEMS, STOP,
+)
+# fmt: on
+
+__all__ = ["at_once"]
+
+#: A container of more items, keys and values, is left to the loop, which has a column of them encoded at once.
+_MOST_ITEMS: Final = 24
+#: When there are so many pieces, of which a text has three, no container is opened any more.
+_MOST_PIECES: Final = 96
+#: Where C may be asked it writes more items than so many sooner, keys and values, and what has so many pieces.
+_FEW: Final = 24
+_FEW_PIECES: Final = 60
+#: Where C is not asked about a few instances, or not at all, it is more.
+_MANY: Final = 240
+#: For so many items stands an instance, a class or a function; one or two that are next to nothing are for stock.
+_PER_INSTANCE: Final = 5
+_FEW_LEAVES: Final = 20
+#: Where there are fewer items, arrays are for stock, too.
+_FEW_ARRAYS: Final = 20
+#: So many leaves are written sooner in runs.
+_MANY_LEAVES: Final = 32
+#: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
+_MOST_BITS: Final = 1024
+_LONGEST: Final = 4096
+
+
+def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
+    """Write a whole dump, if it begins as small plain data that nobody listens to.
+
+    Args:
+        pickler: one that has written nothing of this dump.
+        obj: what is dumped, no atom.
+        t: its type.
+        may_graft: whether the C pickler may be asked: then it is left what it writes sooner.
+
+    Returns:
+        Whether it is written; None if it should be saved hook by hook, with `FEW` in force, or `ASIDE` for a library's;
+        0 if C would not write it either.  If not, nothing is, and nothing has changed.
+
+    Raises:
+        What `save` raises, if the loop has to save the rest, and what the file does.
+    """
+    is_container = t is dict or t is list or t is tuple
+    if is_container and not 0 < len(obj) < FEWEST:
+        return False
+    try:
+        # No look at the pickler's `__dict__` before it is known what is to be gained: it makes its attributes slower.
+        save = type(pickler).save
+        is_own = save is hooks.own_save
+        if not is_own:
+            if save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
+                return False
+            if save in hooks.hash_rules:
+                return small_hashes.at_once(pickler, obj, t) or 0
+        content = 0
+        if is_container and not may_graft and _begins_plain(obj, t):
+            pass  # most often, and if there is an instance below it will be found
+        elif is_container:
+            table = type(pickler).dispatch  # a library that edits stock's has C asked less
+            is_own = is_own and type(table) is dict and table.get(dict) is _save_dict
+            is_for_c = may_graft and (is_own or may_be_plain(obj, t))
+            content = _content(obj, t, _FEW if is_for_c else _MANY)
+            if content >= _MUCH:
+                if may_graft and not (is_own and last.gave_up_for and last.is_like(obj, t)):
+                    return False if is_for_c or save not in hooks.choosy_saves else 0
+                may_graft = False
+        elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
+            return False
+        elif (
+            id(t) in BY_NAME
+            or is_leaf(t)
+            or (t.__dictoffset__ and has_own_reduce(t))  # what is in it is found, too
+            or is_for_stock(t)
+            or is_array(t)
+        ):
+            content = _SOMEBODYS
+        elif has_only_a_dict(t):
+            state = obj.__dict__
+            if type(state) is not dict:
+                return False
+            if may_graft and is_own and not (last.may_be_little(t) and _content(state, dict, _FEW) < _MUCH):
+                return False
+            content = _INSTANCES
+        else:
+            held = held_by(obj, t)  # if it is little, nothing is to be gained
+            if held is None or _content(held, tuple, _FEW) >= _INSTANCES:  # in which there may be much
+                return False
+            content = _SOMEBODYS
+        if content == _ARRAYS:
+            if may_graft and is_own and not getattr(pickler, "_fastpickle_is_refused", False):
+                return False
+            content = _SOMEBODYS
+        if (
+            content == _SOMEBODYS
+            and not (TELLS_WHOSE and overrides_batches(type(pickler)))
+            and is_lazy(type(pickler))  # nobody sees it if the memo is asked for
+            and pickler._fastpickle_plan is None  # not inside of a dump
+        ):
+            return None
+    except Exception:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
+        return False
+    plan = hooks.plan(pickler)
+    rule = plan.small_rule
+    if rule is None:
+        return False
+    state = pickler.__dict__
+    framer = state["framer"]
+    memo = state["memo"]
+    file_write = framer.file_write
+    lengths = None
+    if (
+        memo
+        or framer.current_frame is not None
+        or "_fastpickle_plan" in state  # inside of a dump
+        or (rule.lengths is not None and not (lengths := rule.lengths(pickler)))
+    ):
+        return False
+    file = file_write.__self__
+    if not (isinstance(file, BytesIO) or is_usual_file(file)):  # another one sees what is written at a time
+        return False
+    if may_graft and "_fastpickle_is_refused" in state:  # by C
+        may_graft = False
+    pieces: list[bytes] = []
+    opened: list[Level] = []
+    is_for_few = False
+    try:
+        if content == _INSTANCES:
+            is_all = False
+            is_for_few = True
+        elif _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0:
+            is_all = True
+            pieces.append(STOP)
+        else:
+            is_all = False
+            rest = opened[0][2] if opened else iter([*obj.values()] if t is dict else obj)
+            is_for_few = (bool(opened) or content < _MUCH) and _is_next_no_plain_data(rest)
+            if is_for_few and not content:
+                content = _content(obj, t, _MANY)
+        if is_for_few and pieces and rule is not STOCK_RULE:
+            is_for_few = not _may_have_names(rule, pickler, b"".join(pieces), memo)
+    except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
+        memo.clear()
+        return False
+    except BaseException:  # an interrupt: nothing is written
+        memo.clear()
+        raise
+    if is_for_few:
+        opened.append((None, None, iter(() if opened else (obj,))))
+        is_saved = save_few(pickler, plan, rule, lengths, obj, pieces, opened, may_graft, content >= _MUCH)
+        if not is_saved:
+            memo.clear()
+            if is_saved is not None and not is_container:
+                last.remember_much(t)
+            return is_saved
+        state.pop("_fastpickle_is_refused", None)
+        if not pieces:
+            return True
+        is_all = True
+    data = b"".join(pieces)
+    n = len(data)
+    is_ours = n < Framer._FRAME_SIZE_TARGET and (
+        (rule is STOCK_RULE or is_for_few or not _may_have_names(rule, pickler, data, memo))
+        if is_all
+        else (n > 0 and rule is STOCK_RULE and not may_graft)
+    )
+    if last.gave_up_for and is_ours:
+        state.pop("_fastpickle_is_refused", None)
+    if is_ours and is_all and isinstance(file, BytesIO):
+        if write_dump(file_write, plan.proto, data):
+            return True
+    elif is_ours:
+        begin_frame(pickler, plan, data)
+        if not is_all:
+            go_on(pickler, plan, obj, [(None, None, iter(())), *reversed(opened)])
+            pickler.write(STOP)
+        pickler.framer.end_framing()
+        return True
+    memo.clear()
+    return False
+
+
+def _begins_plain(obj: Any, t: type) -> bool:
+    """Tell whether a list, dict or tuple has only plain data in it at the top, and if it is long, in its first row."""
+    values = obj.values() if t is dict else obj
+    if not PLAIN_IDS.issuperset(map(id, map(type, values))):
+        return False
+    if len(values) < SHORTEST_RUN:
+        return True
+    first = next(iter(values))
+    t = type(first)
+    return id(t) not in CONTAINER_IDS or PLAIN_IDS.issuperset(
+        map(id, map(type, first.values() if t is dict else first))
+    )
+
+
+#: What `_content` says of what is more than is to be written here; of an instance among what is no more than that; and
+#: of one in which there is little, or at which C gives up; and of arrays, beside which there may be much.
+_MUCH: Final = 1000
+_INSTANCES: Final = 500
+_SOMEBODYS: Final = 501
+_ARRAYS: Final = 502
+
+
+def _content(obj: Any, t: type, most: int) -> int:
+    """Count what is in a list, dict or tuple, and in the containers in it: an atom once, an instance five times.
+
+    More than `most` is much.
+    """
+    n = rows = len(obj)  # if one item of a list is a container, the others will be, too
+    if t is dict:
+        n *= 2
+        rows = 1
+        obj = obj.values()
+    found = None
+    is_for_hooks = has_arrays = has_others = False
+    for x in obj:
+        t = type(x)
+        if t is int or t is str:  # the others are found too, but later
+            pass
+        elif t is dict or t is list or t is tuple:
+            if x:
+                k = 2 * len(x) if t is dict else len(x)
+                if n + rows * k > most:
+                    return _MUCH
+                for y in x.values() if t is dict else x:
+                    t = type(y)
+                    if id(t) not in ATOM_IDS:
+                        if id(t) not in CONTAINER_IDS:
+                            k += _PER_INSTANCE
+                            if t is not found:
+                                found = t
+                                has_others = has_others or not (is_leaf(t) or is_for_stock(t) or is_array(t))
+                        elif y:
+                            return _MUCH
+                n += k
+                rows = max(rows - 1, 1)
+        elif id(t) not in ATOM_IDS:
+            n += _PER_INSTANCE
+            if t is not found and id(t) not in PLAIN_IDS:
+                found = t
+                if id(type(t)) not in METACLASS_IDS:
+                    is_for_hooks = True
+                elif is_leaf(t):
+                    if rows >= _MANY_LEAVES:
+                        return _MUCH
+                elif is_for_stock(t):
+                    is_for_hooks = True
+                elif is_array(t):
+                    has_arrays = True
+                else:
+                    has_others = True
+                if not (is_for_hooks or has_arrays) and n + _PER_INSTANCE * (rows - 1) > most:  # they will be like it
+                    return _MUCH
+    if is_for_hooks:
+        return _SOMEBODYS
+    if has_arrays:
+        return _ARRAYS if n >= _FEW_ARRAYS else _SOMEBODYS
+    if n > most:
+        return _MUCH
+    if found is None:
+        return n
+    return _SOMEBODYS if n <= _FEW_LEAVES and not has_others else _INSTANCES
+
+
+def _is_next_no_plain_data(items: Any) -> bool:
+    """Tell whether there is something left of what an iterator is over, which `_encode` does not know."""
+    _, (batch,), *i = items.__reduce__()
+    if not i or i[0] >= len(batch):  # a tuple that contains itself
+        return False
+    t = type(batch[i[0]])
+    return id(t) not in ATOM_IDS and t is not dict and t is not list and t is not tuple
+
+
+def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, tuple[int, Any]]) -> bool:
+    """Tell whether there may be a dict in what is encoded that is not for us, by a library's rule (`differences`)."""
+    for text in rule.texts_of_names[pickler.proto]:
+        if data.find(text) >= 0:
+            return True
+    if rule.lengths is None:
+        return False
+    lengths = rule.lengths(pickler)
+    if not lengths:  # it is not for us at all, any more
+        return True
+    return 2 * min(lengths) <= len(data) and any(type(x) is dict and len(x) in lengths for i, x in memo.values())
+
+
+_save_dict: Final = stock_methods["save_dict"]
+
+
+def _encode(
+    owner: Any,
+    t: type,
+    i: int,
+    memo: dict[int, tuple[int, Any]],
+    pieces: list[bytes],
+    opened: list[Level],
+    most: int,
+) -> int:
+    """Append the opcodes of a container to `pieces`, and what is memoized to the memo.
+
+    Of what stock looks up in the memo, it looks up what is memoized: nothing else is in a memo that was empty.
+
+    Args:
+        owner: the container, which is not in the memo.
+        t: its type.
+        i: how many are in the memo.
+        memo: the pickler's, which was empty before the dump.
+        pieces: as they are before it.
+        opened: gets what is open where it gives up, the innermost first; nothing if that is before `owner` is opened.
+        most: if there are more pieces, it gives up.
+
+    Returns:
+        How many are in the memo then; -1 if it gives up.
+    """
+    if len(pieces) > most:
+        return -1
+    batch: Any
+    ending: bytes | None
+    if t is dict:
+        batch = [*chain.from_iterable(owner.items())]  # a snapshot, as stock takes one of each batch
+        n = len(batch)
+        if n >= 2 * SHORTEST_RUN and (n > 2 * _MOST_ITEMS or id(type(batch[1])) not in ATOM_IDS):
+            return -1
+        memo[id(owner)] = i, owner
+        i += 1
+        if n > 2:
+            pieces.append(MARKED_DICT)
+            ending = SETITEMS
+        else:
+            pieces.append(MEMOIZED_DICT)
+            ending = SETITEM if n else b""
+    else:
+        batch = owner[:] if t is list else owner
+        n = len(batch)
+        if n >= SHORTEST_RUN and (n > _MOST_ITEMS or id(type(batch[0])) not in ATOM_IDS):
+            return -1
+        if t is tuple:
+            if n > 3:
+                pieces.append(MARK)
+            ending = None
+        else:
+            memo[id(owner)] = i, owner
+            i += 1
+            if n > 1:
+                pieces.append(MARKED_LIST)
+                ending = APPENDS
+            else:
+                pieces.append(MEMOIZED_LIST)
+                ending = APPEND if n else b""
+    items = iter(batch)
+    for x in items:
+        t = type(x)
+        if t is str:
+            key = id(x)
+            if key in memo:
+                pieces.append(BINGET[memo[key][0]])
+                continue
+            encoded = x.encode()
+            n = len(encoded)
+            if n > 255:
+                if n > _LONGEST:
+                    break
+                pieces.append(pack_binunicode(BINUNICODE, n))
+            else:
+                pieces.append(SHORT_BINUNICODE[n])
+            pieces.append(encoded)
+            pieces.append(MEMOIZE)
+            memo[key] = i, x
+            i += 1
+        elif t is int:
+            if 0 <= x <= 255:
+                pieces.append(BININT1[x])
+            elif 0 <= x <= 0xFFFF:
+                pieces.append(pack_binint2(BININT2, x))
+            elif -0x80000000 <= x <= 0x7FFFFFFF:
+                pieces.append(pack_binint(BININT, x))
+            elif x.bit_length() > _MOST_BITS:
+                break
+            else:
+                pieces.append(pack_long(x))
+        elif x is None:
+            pieces.append(NONE)
+        elif t is float:
+            pieces.append(pack_binfloat(BINFLOAT, x))
+        elif t is bool:
+            pieces.append(NEWTRUE if x else NEWFALSE)
+        elif (key := id(x)) in memo:
+            pieces.append(BINGET[memo[key][0]])
+        elif t is dict or t is list or t is tuple:
+            if not x and t is tuple:
+                pieces.append(EMPTY_TUPLE)
+                continue
+            found = _encode(x, t, i, memo, pieces, opened, most)
+            if found >= 0:
+                i = found
+            elif opened:
+                opened.append((owner, ending, items))
+                return -1
+            else:
+                break
+        elif t is bytes:
+            n = len(x)
+            if n > 255:
+                if n > _LONGEST:
+                    break
+                pieces.append(pack_binbytes(BINBYTES, n))
+            else:
+                pieces.append(SHORT_BINBYTES[n])
+            pieces.append(x)
+            pieces.append(MEMOIZE)
+            memo[key] = i, x
+            i += 1
+        else:
+            break
+    else:
+        if ending is None:
+            if id(owner) in memo:  # it contains itself
+                opened.append((owner, None, items))
+                return -1
+            n = len(owner)
+            pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
+            memo[id(owner)] = i, owner
+            return i + 1
+        pieces.append(ending)
+        return i
+    items.__setstate__(items.__reduce__()[2] - 1)  # it is put back
+    opened.append((owner, ending, items))
+    return -1

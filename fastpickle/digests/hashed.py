@@ -1,0 +1,255 @@
+"""Objects that no plan contains, for picklers that make digests (`hashing`): by a reduce, or through the library.
+
+    save_known(obj)   in the loop: an instance whose reduce runs nobody's code, a class that is found under its name,
+                      or what the library's own `save` takes over and nobody else
+    save_other(obj)   after the library's `save`: the second half of stock's, with the parts saved in the loop
+
+Where somebody's code may run the plan is put in doubt, once for an object, if need be, rather than for each part.
+
+Not for: picklers whose texts are memoized (`reduce`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import length_hint
+from pickle import BUILD, MARK, POP
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Final
+
+from .._stdlib import for_batch, note, refuse_reduce_value
+from ..doubts import doubt, holds, outside, watched
+from ..engine.levels import end_frozenset, put
+from ..engine.reduce import AS_CLASS, LIST_ITERATORS, PAIR_ITERATORS, is_nobodys, reduce_value, usual_form
+from ..hooks import Plan, Write, hash_savers, saved_by_name
+from ..objects.instances import HEAP_TYPE
+from ..objects.known import METACLASS_IDS, is_by_name, reducer
+from .hashing import append_batches, save_all, set_batches
+from .shapes import are_sortable, sorted_pairs
+
+__all__ = ["save_instance", "save_known", "save_other"]
+
+#: How many looks at a type may be in vain (`doubts.Dump`).
+_LOOKS: Final = 4
+
+
+def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+    """Save an object that no plan contains, if nobody's code runs for that before it comes to its parts.
+
+    Args:
+        pickler, plan: whose.
+        obj: an object that is not in the memo.
+        t: its type.
+
+    Returns:
+        Whether it is saved; if not, nothing is written.
+    """
+    entry = pickler.dispatch.get(t)
+    if entry is None:
+        reduce = _reducer(pickler, plan, t)
+        if reduce is not None:
+            try:
+                rv = reduce(obj)
+            except Exception:  # it would run somebody's code, or fails: then where stock would
+                rv = None
+            if rv is not None and save_instance(pickler, plan, obj, rv):
+                return True
+    if not _is_quiet(plan, obj, t):
+        return False
+    if entry in saved_by_name and (plan.is_choice is None or not plan.is_choice(t)) and is_by_name(pickler, obj, t):
+        entry(pickler, obj)
+    else:
+        plan.save(pickler, obj)
+    return True
+
+
+def save_other(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -> None:
+    """Save an object that no plan contains and that is not in the memo, as the second half of stock's save() does."""
+    t = type(obj)
+    entry = pickler.dispatch.get(t)
+    if entry is not None:
+        if entry in saved_by_name and is_by_name(pickler, obj, t):
+            entry(pickler, obj)
+        else:
+            outside(pickler, entry, obj)
+        return
+    doubt(pickler)
+    try:
+        reduce, rv = reduce_value(pickler, obj, t)
+    finally:
+        doubt(pickler)
+    if is_nobodys(reduce, obj, t, False):
+        pickler.__dict__["_fastpickle_plan"] = plan
+    if rv is AS_CLASS or isinstance(rv, str):
+        doubt(pickler)
+        try:
+            pickler.save_global(*((obj,) if rv is AS_CLASS else (obj, rv)))
+        finally:
+            doubt(pickler)
+    elif not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
+        refuse_reduce_value(obj, reduce, rv)
+    elif not (holds(pickler, plan) and save_instance(pickler, plan, obj, rv, is_asked=True)):
+        doubt(pickler)  # stock asks for the function's name, and the class
+        try:
+            if len(rv) > 3:
+                rv = *rv[:3], *(None if items is None else _Watched(pickler, items) for items in rv[3:5]), *rv[5:]
+            pickler.save_reduce(*rv, obj=obj)
+        except BaseException as exc:
+            note(exc, obj, "object")
+            raise
+
+
+class _Watched:
+    """An iterable that runs code that is not ours, and may be asked more than once: what sorts it does so."""
+
+    def __init__(self, pickler: Any, items: Any) -> None:
+        self._pickler = pickler
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        doubt(self._pickler)
+        return iter(watched(self._pickler, self._items))
+
+
+def _is_quiet(plan: Plan, obj: Any, t: type) -> bool:
+    """Tell whether the class's own `save` runs nobody's code before it comes to stock's."""
+    if id(t) in METACLASS_IDS:
+        return True
+    if t.__flags__ & HEAP_TYPE:
+        return False  # it is asked for its `__class__`
+    if plan.is_choice is None or not plan.is_choice(t):
+        return True
+    is_quiet = plan.hash_rule.is_quiet  # type: ignore[union-attr]  # there is one
+    return is_quiet is not None and is_quiet(obj)
+
+
+#: Types whose objects are asked for their name without running anybody's code.
+_HAVE_A_NAME: Final = frozenset((type, FunctionType, BuiltinFunctionType))
+
+
+def _reducer(pickler: Any, plan: Plan, t: type) -> Any:
+    """Return what reduces instances of a type and runs nobody's code, None if that is not known, or not all."""
+    if id(type(t)) not in METACLASS_IDS:
+        return None
+    dump = pickler._fastpickle_dump
+    reducers = dump.reducers
+    if t in reducers:
+        if dump.looks < _LOOKS:
+            dump.looks += 1
+        return reducers[t]
+    if not dump.looks or id(t) in METACLASS_IDS or t is FunctionType or t is BuiltinFunctionType:
+        return None
+    dump.looks -= 1  # where code of others runs between the objects, the looks cost more than they give
+    if plan.hash_rule.memoizes(t):  # type: ignore[union-attr]  # there is one
+        reducers[t] = reducer(pickler, plan, t)
+        return reducers[t]
+    return None
+
+
+def save_instance(pickler: Any, plan: Plan, obj: Any, rv: Any, is_entrys: bool = False, is_asked: bool = False) -> bool:
+    """Save an object by what it was reduced to.
+
+    Args:
+        pickler: one whose plan in force is `plan`.
+        plan: its shortcuts.
+        obj: an object that is not in the memo.
+        rv: what its reduce gave.
+        is_entrys: whether a dispatch entry gave that: stock says nothing of the object in an exception's notes then.
+        is_asked: whether somebody's code may run to look at it.
+
+    Returns:
+        Whether that is done.  If not, nothing is written: there is a function that sets the state, or there are items
+        that only somebody's code can give, or there is something unusual.
+    """
+    if type(rv) is not tuple or not 2 <= len(rv) <= 6:
+        return False
+    _, _, state, listitems, dictitems, state_setter = (*rv, None, None, None, None)[:6]
+    if (
+        state_setter is not None
+        or (listitems is not None and type(listitems) not in LIST_ITERATORS)
+        or (dictitems is not None and type(dictitems) not in PAIR_ITERATORS)
+        or not plan.hash_rule.memoizes(type(obj))  # type: ignore[union-attr]  # there is one
+    ):
+        return False
+    if is_asked and (type(rv[0]) not in _HAVE_A_NAME or type(obj).__flags__ & HEAP_TYPE):
+        doubt(pickler)  # for the function's name, and the object's class
+    form = usual_form(plan, obj, rv)
+    if form is None:
+        return False
+    parts, opcode, labels = form
+    memo = pickler.memo
+    framer_write = pickler.write  # as stock binds it
+    try:
+        unsaved = iter(parts)
+        try:
+            write = save_all(pickler, plan, unsaved, framer_write)
+        except BaseException as exc:
+            note(exc, obj, labels[len(parts) - length_hint(unsaved) - 1])
+            raise
+        write(opcode)
+        if id(obj) in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
+            write(POP + pickler.get(memo[id(obj)][0]))
+        elif holds(pickler, plan):
+            i = len(memo)
+            write(put(plan.proto, i))
+            memo[id(obj)] = i, obj
+        else:
+            pickler.memoize(obj)
+        if listitems is not None:
+            if holds(pickler, plan):
+                append_batches(pickler, plan, listitems, obj)
+            else:
+                pickler._batch_appends(*for_batch(listitems, obj))
+        if dictitems is not None:
+            _set_given_items(pickler, plan, dictitems, obj)
+        if state is not None:
+            try:
+                write = save_all(pickler, plan, iter((state,)), framer_write)
+            except BaseException as exc:
+                note(exc, obj, "state")
+                raise
+            write(BUILD)
+    except BaseException as exc:
+        if not is_entrys:
+            note(exc, obj, "object")
+        raise
+    return True
+
+
+def _set_given_items(pickler: Any, plan: Plan, items: Any, obj: Any) -> None:
+    """Save the items that a reduce gave, which can be had once only: after a TypeError there are none left."""
+    pairs = [*items]
+    items = iter(pairs)
+    rule: Any = plan.hash_rule
+    is_ours = holds(pickler, plan) and (rule.is_unsorted is None or not rule.is_unsorted(pickler))
+    if is_ours and (len(pairs) < 2 or are_sortable([key for key, _ in pairs])):
+        in_order = sorted_pairs(pairs)
+        if in_order is not None:
+            try:
+                set_batches(pickler, plan, in_order, obj)
+            except TypeError:
+                if rule.retry is None:
+                    raise
+            return
+    doubt(pickler)
+    try:
+        pickler._batch_setitems(*for_batch(items, obj))
+    finally:
+        doubt(pickler)
+
+
+def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write) -> None:
+    if plan.proto < 4:
+        save_instance(pickler, plan, obj, (frozenset, ([*obj],)), True)
+        return
+    write(MARK)
+    memo = pickler.memo
+    try:
+        write = save_all(pickler, plan, iter([*obj]), pickler.framer.write)
+    except BaseException as exc:
+        note(exc, obj, "element")
+        raise
+    end_frozenset(pickler, plan, obj, memo, write)
+
+
+hash_savers[frozenset] = 2, _save_frozenset

@@ -1,0 +1,143 @@
+"""Brief reduces: what somebody's reduce gave, where that is a call with a few atoms, written at once.
+
+    rv --(a function or class that is in the memo, a tuple, at most a dict)--> its opcodes, the frame
+       --(anything else)-----------------------------------------------------> the loop (`reduce`)
+
+The tuple and the dict have atoms in them, what is in the memo, and short tuples of these.
+For objects with a reduce of their own nothing can be known before: it is called where stock calls it, and then the
+pickler is looked at again (`doubts`).  That takes half of what stock takes for all of it, so the rest must be short.
+
+Not for: calling a reduce, and not for what runs no code of others (`runs`).
+"""
+
+from __future__ import annotations
+
+import copyreg
+from itertools import chain
+from pickle import BUILD, EMPTY_TUPLE, LONG_BINGET, MARK, MEMOIZE, NEWOBJ, REDUCE, SETITEM, SETITEMS
+from typing import Any, Final
+
+from ..hooks import Plan
+from ..objects.instances import GETATTRIBUTES, HAVE_A_NAME, has_a_usual_name
+from ..opcodes import (
+    BINGET,
+    MARKED_DICT,
+    MEMOIZED_DICT,
+    MEMOIZED_TUPLE,
+    MEMOIZED_TUPLES,
+    pack_long_binget,
+)
+from .columns import forget
+from .encoders import FEW, encode_all
+
+__all__ = ["asks_anybody", "save_brief"]
+
+_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
+_newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as above
+
+_CALL: Final = REDUCE + MEMOIZE
+_NEW: Final = NEWOBJ + MEMOIZE
+
+
+def asks_anybody(func: Any, t: type) -> bool:
+    """Tell whether stock may run somebody's code to look at what a reduce gave for an instance of `t`.
+
+    It asks for the function's name, or the object's `__class__`.
+    """
+    if func is _newobj or func is _newobj_ex:
+        if id(type(t)) not in HAVE_A_NAME or id(t.__getattribute__) not in GETATTRIBUTES:
+            return True
+        for c in t.__mro__[:-1]:  # noqa: SIM110  # any() of a generator takes three times as long
+            if "__class__" in c.__dict__:
+                return True
+        return False
+    return id(type(func)) not in HAVE_A_NAME
+
+
+def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -> bool | None:
+    """Write what the reduce of an object gave, if it is brief.
+
+    Args:
+        pickler: a pickler.
+        plan: the plan in force, which `is_for_brief`.
+        obj: an object; its reduce may have put it into the memo.
+        t: its type.
+        rv: an exact tuple of two to six.
+
+    Returns:
+        Whether it is written; None if only the frame has no room for it.  If not, nothing is.  Nobody's code has run.
+    """
+    func = rv[0]
+    args = rv[1]
+    memo = pickler.memo
+    key = id(t) if func is _newobj else id(func)
+    if key not in memo or type(args) is not tuple or t is tuple or t is dict:  # such an object may be the arguments
+        return False
+    state = None
+    n = len(rv)
+    if n > 2:
+        state = rv[2]
+        if type(state) is dict:
+            if len(state) > FEW or not (plan.short_dicts or plan.is_plain_dict(pickler, state)):
+                return False
+        elif state is not None and (type(state) is not tuple or not 0 < len(state) <= FEW):
+            return False
+        if n > 3 and not (rv[3] is rv[-2] is rv[-1] is None):
+            return False
+    if func is _newobj:
+        if not args or args[0] is not t or asks_anybody(func, t):
+            return False
+        args = args[1:]
+        opcode = _NEW
+    elif not has_a_usual_name(func):
+        return False
+    else:
+        opcode = _CALL
+    n = len(args)
+    framer = pickler.framer
+    frame = framer.current_frame
+    if id(obj) in memo or n > FEW or frame is None or (state is not None and id(state) in memo):
+        return False
+    before = i = len(memo)
+    has_room = True
+    try:
+        k = memo[key][0]
+        pieces = [BINGET[k] if 0 <= k <= 255 else pack_long_binget(LONG_BINGET, k)]
+        # As `encode_all` would write the tuple; to have it do so takes 4 % more of all, for the call.
+        if id(args) in memo:
+            encode_all(plan, (args,), memo, i, pieces)  # fetches them
+        elif n:
+            if n > 3:
+                pieces.append(MARK)
+            i = encode_all(plan, args, memo, i, pieces)
+            pieces.append(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
+            memo[id(args)] = i, args
+            i += 1
+        else:
+            pieces.append(EMPTY_TUPLE)
+        pieces.append(opcode)
+        memo[id(obj)] = i, obj
+        if state is not None:
+            i += 1
+            if type(state) is tuple:
+                encode_all(plan, (state,), memo, i, pieces)
+            else:
+                memo[id(state)] = i, state
+                n = len(state)
+                pieces.append(MARKED_DICT if n > 1 else MEMOIZED_DICT)
+                if n:
+                    encode_all(plan, [*chain.from_iterable(state.items())], memo, i + 1, pieces)
+                    pieces.append(SETITEMS if n > 1 else SETITEM)
+            pieces.append(BUILD)
+        data = b"".join(pieces)
+        has_room = frame.tell() + len(data) < framer._FRAME_SIZE_TARGET
+        if has_room:
+            frame.write(data)
+            return True
+    except Exception:  # what cannot be saved fails again where it is saved one by one
+        pass
+    except BaseException:  # an interrupt
+        forget(memo, before)
+        raise
+    forget(memo, before)
+    return False if has_room else None

@@ -1,0 +1,409 @@
+"""Objects that no plan contains: by a function that knows the type, or by a reduce.
+
+    save_object(obj) --+-- dispatch entry ----------------------------> that function
+                       +-- dispatch_table, __reduce_ex__ ---> value --+-- usual_form() ---> its parts, in the loop
+                                                                      +-- anything else --> stock's save_reduce()
+
+PEP 307 says what a reduce may give, PEP 3154 which opcodes it becomes.  Any of this may run somebody's code, so the
+plan is settled again after it.
+
+Not for: `reducer_override` and `persistent_id`.  A pickler that has one of them goes hook by hook (`pickler`).
+"""
+
+from __future__ import annotations
+
+import codecs
+import copyreg
+import pickle
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from functools import partial
+from itertools import chain, islice
+from pickle import APPEND, APPENDS, BUILD, MARK, NEWOBJ, NEWOBJ_EX, POP, REDUCE, SETITEM, SETITEMS, TUPLE2
+from types import BuiltinMethodType
+from typing import Any
+
+from .._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
+from ..doubts import Dump, doubt, holds, settled, watched
+from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left
+from ..objects.instances import (
+    ASKED_FOR,
+    HAVE_A_NAME,
+    HEAP_TYPE,
+    HIDES_WHAT_IS_READ,
+    has_own_reduce,
+    is_default,
+    is_plain_class,
+)
+from ..objects.known import METACLASS_IDS, is_found
+from ..objects.likely import is_somebodys
+from .brief import asks_anybody, save_brief
+from .parts import SHORTEST_RUN
+from .plain import append_batches, set_batches
+
+__all__ = [
+    "AS_CLASS",
+    "LIST_ITERATORS",
+    "PAIR_ITERATORS",
+    "WRITTEN_IN_C",
+    "is_nobodys",
+    "is_stocks",
+    "old_value",
+    "reduce_value",
+    "reduced",
+    "save_object",
+    "usual_form",
+    "value_by",
+]
+
+_pickle: Any = pickle  # its dispatch_table is no public name
+_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
+_newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as above
+
+
+def save_object(
+    pickler: Any, plan: Plan, obj: Any, write: Write | None = None, rv: tuple[Any, ...] | None = None
+) -> Reduced | None:
+    """Save an object that no plan contains and that is not in the memo, as the second half of stock's save() does.
+
+    Args:
+        pickler, plan, obj, write: as for a saver (see `hooks.Saver`); no `write` from `Pickler.save` itself.
+        rv: what its reduce gave, if that has been asked: a tuple of two to six.
+
+    Returns:
+        What is to be saved for it, if the reduce gave what it usually does; else None, and it is saved.
+
+    Raises:
+        PicklingError, and whatever the reduce raises.
+    """
+    t = type(obj)
+    if write is not None and plan.is_choice is not None and plan.is_choice(t):
+        doubt(pickler)  # as `outside` does, with a frame less
+        try:
+            pickler.save(obj)
+        finally:
+            doubt(pickler)
+        return None
+    call: Any = None
+    is_own = has_default = False
+    entry: Any = None
+    state = pickler.__dict__
+    dump: Dump = state["_fastpickle_dump"]
+    if rv is None:
+        if id(type(t)) not in METACLASS_IDS:  # the table asks for its hash
+            state["_fastpickle_plan"] = plan.in_doubt
+        entry = pickler.dispatch.get(t)
+    if rv is not None:
+        pass
+    elif entry is None:
+        has_default = _has_default_reduce(dump, obj, t)
+        state["_fastpickle_plan"] = plan.in_doubt
+        reduce, rv = reduce_value(pickler, obj, t)
+        if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):
+            state["_fastpickle_plan"] = plan
+        else:  # what it changed, if anything, counts from here on
+            plan = settled(pickler)
+            t = type(obj)
+        if rv is AS_CLASS:
+            call = pickler.save_global
+            args: Any = (obj,)
+        elif isinstance(rv, str):
+            call = pickler.save_global
+            args = (obj, rv)
+    else:
+        own = _OWN_REDUCES.get(t)
+        if own is not None and entry is own[0]:
+            is_own = True
+            rv = own[1](obj)
+        elif write is None or is_stocks(pickler, entry, obj, t):  # `Pickler.save` has asked that
+            entry(pickler, obj)
+            return None
+        else:
+            call = entry
+            args = (pickler, obj)
+    if call is not None:
+        found = state["_fastpickle_plan"]
+        in_doubt = found.in_doubt
+        state["_fastpickle_plan"] = in_doubt if in_doubt.doubted is None else ASIDE
+        try:
+            rest = None
+            if call is entry and id(entry) in entry_writers:
+                rest = entry_writers[id(entry)](pickler, obj, plan if found is plan else None)
+            if rest is nothing_left:
+                in_doubt = found
+            elif rest is not None:
+                rest()
+            else:
+                call(*args)
+        finally:
+            state["_fastpickle_plan"] = in_doubt
+        return None
+
+    if type(rv) is not tuple:
+        if not isinstance(rv, tuple):
+            refuse_reduce_value(obj, reduce, rv)
+        doubt(pickler)  # its methods may be anybody's
+    if not 2 <= len(rv) <= 6:
+        refuse_reduce_value(obj, reduce, rv)
+    is_ours = type(rv) is tuple and bool(plan)
+    if is_ours and plan.is_for_brief and not has_default and id(t) not in dump.not_brief:
+        is_written = save_brief(pickler, plan, obj, t, rv)
+        if is_written:
+            return None
+        if is_written is not None and (id(rv[0]) in dump.memo or id(t) in dump.memo):  # else it may be the next time
+            dump.not_brief.add(id(t))
+    try:
+        form = None
+        if is_ours:
+            is_anybodys = not has_default and asks_anybody(rv[0], t)
+            if is_anybodys:
+                doubt(pickler)
+            form = usual_form(plan, obj, rv)
+            if is_anybodys:
+                doubt(pickler)
+        if form is None:
+            doubt(pickler)
+            values = [*rv]
+            values[3:5] = [None if items is None else watched(pickler, items) for items in values[3:5]]
+            pickler.save_reduce(*values, obj=obj)
+            return None
+    except BaseException as exc:
+        if not is_own:
+            note(exc, obj, "object")
+        raise
+    return reduced(pickler, plan, obj, rv, form, "" if is_own else "object")
+
+
+def reduced(
+    pickler: Any,
+    plan: Plan,
+    obj: Any,
+    rv: tuple[Any, ...],
+    form: tuple[tuple[Any, ...], bytes, tuple[str, ...]],
+    outer: str = "object",
+) -> Reduced:
+    """Return what is to be saved for an object, by what its reduce gave and `usual_form` of that.
+
+    Args:
+        pickler, plan, obj: the pickler, its plan in force, and the object.
+        rv: what the reduce gave.
+        form: its form.
+        outer: what 3.14 calls the object in its notes.
+    """
+    parts, opcode, labels = form
+    if len(rv) == 2:
+        return (parts, opcode, labels, outer, None, (), b"")
+    _, _, obj_state, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
+    finish = None
+    if listitems is not None or dictitems is not None:
+        finish = partial(_save_items, pickler, plan, obj, listitems, dictitems)
+    if obj_state is None:
+        return (parts, opcode, labels, outer, finish, (), b"")
+    if state_setter is None:
+        return (parts, opcode, labels, outer, finish, (obj_state,), BUILD)
+    # It is called with the object, which is in the memo then, and the state; its result is dropped.
+    return (parts, opcode, labels, outer, finish, (state_setter, obj, obj_state), TUPLE2 + REDUCE + POP)
+
+
+def _save_items(pickler: Any, plan: Plan, obj: Any, listitems: Any, dictitems: Any) -> tuple[list[Any], bytes] | None:
+    """Save the items of an object that a reduce gave iterators over, or None.
+
+    Returns:
+        The items, with what ends them, if there are so few that they are for the loop, which has written nothing since.
+    """
+    if listitems is not None:
+        if type(listitems) in LIST_ITERATORS and holds(pickler, plan):
+            if dictitems is None and type(listitems) is _ListIterator:  # a deque's may raise if it is asked twice
+                few = list(islice(listitems, SHORTEST_RUN))
+                if 0 < len(few) < SHORTEST_RUN:
+                    if len(few) == 1:
+                        return few, APPEND
+                    pickler.write(MARK)
+                    return few, APPENDS
+                listitems = chain(few, listitems)
+            append_batches(pickler, plan, listitems, obj, pickler.write)
+        else:
+            pickler._batch_appends(*for_batch(watched(pickler, listitems), obj))
+    if dictitems is not None:
+        if type(dictitems) in PAIR_ITERATORS and holds(pickler, plan):
+            items = chain.from_iterable(dictitems)
+            few = list(islice(items, 2 * SHORTEST_RUN))
+            if 0 < len(few) < 2 * SHORTEST_RUN:
+                if len(few) == 2:
+                    return few, SETITEM
+                pickler.write(MARK)
+                return few, SETITEMS
+            set_batches(pickler, plan, chain(few, items), obj, pickler.write)
+        else:
+            pickler._batch_setitems(*for_batch(watched(pickler, dictitems), obj))
+    return None
+
+
+#: Stands for what a reduce would give for an instance of a metaclass: it is saved by its name.
+AS_CLASS: Any = object()
+
+
+def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
+    """Ask how to reduce an object that has no dispatch entry.
+
+    Args:
+        pickler: whose protocol and `dispatch_table` count.
+        obj: the object.
+        t: its type.
+
+    Returns:
+        The function that was asked, and what it gave; or None and `AS_CLASS`.
+
+    Raises:
+        PicklingError: the object has neither `__reduce_ex__` nor `__reduce__`.
+    """
+    return value_by(getattr(pickler, "dispatch_table", _pickle.dispatch_table), pickler, obj, t)
+
+
+def value_by(table: Any, pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
+    """Do the same with the `dispatch_table`."""
+    reduce = entry_of(table, t)
+    if reduce is not NO_VALUE:
+        return reduce, reduce(obj)
+    if issubclass(t, type):
+        return None, AS_CLASS
+    reduce = getattr(obj, "__reduce_ex__", NO_VALUE)
+    if reduce is not NO_VALUE:
+        return reduce, reduce(pickler.proto)
+    return old_value(obj)
+
+
+def old_value(obj: Any) -> tuple[Any, Any]:
+    """Do the same for an object that has no `__reduce_ex__`."""
+    reduce = getattr(obj, "__reduce__", NO_VALUE)
+    if reduce is not NO_VALUE:
+        return reduce, reduce()
+    raise refuse_unreducible(obj)
+
+
+def _is_table_plain(pickler: Any) -> bool:
+    """Tell whether a type is looked up in the dispatch table without running anybody's code."""
+    of_class = getattr(type(pickler), "dispatch_table", None)  # a property, which is not asked again for that
+    return (of_class is None or type(of_class) is dict) and (
+        type(pickler.__dict__.get("dispatch_table", _pickle.dispatch_table)) is dict
+    )
+
+
+def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
+    """Tell whether a reduce that has been asked is sure to have run no code but the interpreter's.
+
+    Args:
+        reduce: the function.
+        obj: the object that it reduced.
+        t: its type.
+        has_default: what `_has_default_reduce` said before.
+    """
+    if type(reduce) is BuiltinMethodType:
+        return reduce.__self__ is obj and (
+            has_default
+            # Another metaclass may have flags, and a hash, of its own.
+            or (id(type(t)) in METACLASS_IDS and (not t.__flags__ & HEAP_TYPE or t in WRITTEN_IN_C))
+        )
+    return reduce is _reduce_complex
+
+
+#: Types whose reduce is C, although they are heap types in some Pythons.
+WRITTEN_IN_C: frozenset[type] = frozenset((deque, defaultdict, Decimal, date, time, datetime, timedelta, timezone))
+_reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
+
+
+def is_stocks(pickler: Any, entry: Any, obj: Any, t: type) -> bool:
+    """Tell whether a dispatch entry is stock's for its type, and runs no code but the interpreter's for `obj`.
+
+    That is so for bytes, sets and the like at old protocols, and for a class or function that is found under its name
+    in a module that has been imported already.
+    """
+    own = _OWN_REDUCES.get(t)
+    if own is not None:
+        return entry is own[0]
+    if id(t) not in HAVE_A_NAME or (entry is not _save_global and entry is not _save_type):
+        return False
+    return is_found(pickler, obj)
+
+
+_save_global: Any = stock_methods["save_global"]
+_save_type: Any = stock_methods["save_type"]
+
+
+def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
+    """Tell whether the reduce of `obj` is sure to be `object`'s own, and to run no code but the interpreter's.
+
+    It is so for instances of classes that define nothing of what `object.__reduce_ex__` asks for (PEP 307), or what
+    only reads them: dataclasses and plain classes, but none with slots, a metaclass or a `__getattr__`.  The answer for
+    a type is kept until somebody's code runs, which might change the class; the object's own attributes are looked at
+    each time.
+    """
+    if t not in dump.nobodys:
+        if not dump.looks:
+            return False
+        dump.looks -= 1  # where code of others runs between the objects, the looks cost more than they give
+        if (
+            type(t) is not type
+            or is_somebodys(t)  # most often: what comes next takes 5 us
+            or not t.__dictoffset__
+            or any("__slots__" in vars(c) for c in t.__mro__[:-1])
+            or not is_plain_class(t)
+            or not is_default(t)
+        ):
+            return False
+        dump.nobodys[t] = HIDES_WHAT_IS_READ if has_own_reduce(t) else ASKED_FOR
+    elif dump.looks < 4:
+        dump.looks += 1
+    own = obj.__dict__
+    return type(own) is dict and dump.nobodys[t].isdisjoint(own)
+
+
+#: What stock's own functions give to save_reduce() at protocols that have no opcode for their type.
+_OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {
+    bytes: (
+        stock_methods["save_bytes"],
+        lambda obj: (codecs.encode, (str(obj, "latin1"), "latin1")) if obj else (bytes, ()),
+    ),
+    bytearray: (
+        stock_methods["save_bytearray"],
+        lambda obj: (bytearray, (bytes(obj),)) if obj else (bytearray, ()),
+    ),
+    set: (stock_methods["save_set"], lambda obj: (set, (list(obj),))),
+    frozenset: (stock_methods["save_frozenset"], lambda obj: (frozenset, (list(obj),))),
+}
+
+#: Iterators over items that run nobody's code; the second ones give pairs, and nothing else.
+_ListIterator: Any = type(iter([]))
+LIST_ITERATORS: frozenset[type] = frozenset((_ListIterator, type(iter(())), type(iter(deque()))))
+PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
+
+
+def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
+    """Tell whether what a reduce gave is a call of a function, or of a class's `__new__`, as it should be.
+
+    Args:
+        plan: whose protocol counts.
+        obj: the object that was reduced.
+        rv: a tuple of two to six.
+
+    Returns:
+        The parts to be saved, the opcode that calls the first with the others, and what 3.14 calls them in its notes;
+        None for anything unusual or wrong, which stock's save_reduce() knows.
+    """
+    func = rv[0]
+    args = rv[1]
+    if type(args) is not tuple or not callable(func):
+        return None
+    if func is _newobj and plan.proto >= 2:
+        if not args or args[0] is not obj.__class__:
+            return None
+        return (args[0], args[1:]), NEWOBJ, ("class", "__new__ arguments")
+    if func is _newobj_ex and plan.proto >= 4:
+        if len(args) != 3 or args[0] is not obj.__class__:
+            return None
+        return args, NEWOBJ_EX, ("class", "__new__ arguments", "__new__ arguments")
+    if getattr(func, "__name__", "") in ("__newobj__", "__newobj_ex__"):  # stock goes by the name of the function
+        return None
+    return (func, args), REDUCE, ("reconstructor", "reconstructor arguments")
