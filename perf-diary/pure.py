@@ -53,7 +53,8 @@ how to read it:
   2.50 is a time, or a number of instructions, 2.50 times as large for stock as for the pure engine. Instructions are
   the same in each run but for half a percent, and say nothing of caches and branches: where the time gains less than
   they do, those decide. A floor is no pickler: it makes the entries of the memo, or looks at the types, or joins
-  the data with the lengths, by the fewest calls of C that do so; the last column is of all that.
+  the data with the lengths, by the fewest calls of C that do so; then of all that, and of all that if no memo were
+  filled, but it were only looked whether an object comes twice.
 
 exit status: 0 measured, 1 something did not write stock's bytes and was not timed, 2 wrong usage, or no valgrind
 """
@@ -203,6 +204,11 @@ def memoized(objs: Sequence[object], memo: dict[int, tuple[int, object]]) -> Non
     deque(map(memo.setdefault, map(id, objs), zip(count(), objs)), 0)  # count() has no end
 
 
+def are_distinct(objs: Sequence[object]) -> bool:
+    """Tell whether no object comes twice, as whoever fills no memo has to know."""
+    return len({*map(id, objs)}) == len(objs)
+
+
 def joined(texts: Sequence[str]) -> bytes:
     """Write short ASCII texts, with a byte for the length of each."""
     pieces = [""] * (2 * len(texts))
@@ -226,28 +232,42 @@ def floors() -> dict[str, dict[str, Callable[[], object]]]:
     memoized(shared, memo)
     return {
         "list_of_strs_1k": _parts(
-            strs, lambda: memoized(strs, {}), lambda: of_one_type(strs, str), lambda: joined(strs)
+            strs,
+            lambda: memoized(strs, {}),
+            lambda: of_one_type(strs, str),
+            lambda: joined(strs),
+            lambda: are_distinct(strs),
         ),
         "list_of_bytes_1k": _parts(
             several,
             lambda: memoized(several, {}),
             lambda: of_one_type(several, bytes),
             lambda: (b"".join(several), [*map(len, several)]),
+            lambda: are_distinct(several),
         ),
         "shared_strings": _parts(  # what is in the memo may be of any type
-            shared, lambda: [*map(memo.__getitem__, map(id, shared))], lambda: None, lambda: bytes(2 * len(shared))
+            shared,
+            lambda: [*map(memo.__getitem__, map(id, shared))],
+            lambda: None,
+            lambda: bytes(2 * len(shared)),
+            lambda: [*map(memo.__getitem__, map(id, shared))],
         ),
         "dict_str_int_5k": _parts(
             pairs,
             lambda: memoized(keys, {}),
             lambda: of_one_type(keys, str) and of_one_type(values, int),
             lambda: (joined(keys), array("H", values).tobytes()),
+            lambda: are_distinct(keys),
         ),
     }
 
 
 def _parts(
-    obj: object, memo: Callable[[], object], types: Callable[[], object], packed: Callable[[], object]
+    obj: object,
+    memo: Callable[[], object],
+    types: Callable[[], object],
+    packed: Callable[[], object],
+    ids: Callable[[], object],
 ) -> dict[str, Callable[[], object]]:
     return {
         "stock": lambda: dumps(Stock, obj),
@@ -256,6 +276,7 @@ def _parts(
         "types": types,
         "bytes": packed,
         "all": lambda: (memo(), types(), packed()),
+        "unfilled": lambda: (ids(), types(), packed()),
     }
 
 
@@ -273,7 +294,7 @@ def measure_floors(plan: Any) -> str:
         seconds = grafting.in_turns(ways, plan)
         ratios = {way: grafting.ratio(seconds["stock"], seconds[way]) for way in ways if way != "stock"}
         rows.append([name, *(f"{value:.2f}" if value < 1000 else "-" for value in ratios.values())])
-    return grafting.table(["stock / ...", "pure", "memo", "types", "bytes", "these three"], rows)
+    return grafting.table(["stock / ...", "pure", "memo", "types", "bytes", "these three", "with no memo"], rows)
 
 
 def hooked(base: Any, hook: str) -> Any:

@@ -791,7 +791,7 @@ TEXTS: dict[str, Callable[[int, int], Any]] = {
 }
 LENGTHS = (
     (0, 1, 2), (5, 9, 14), (16, 32, 64, 600), (254, 255, 256), (3000,), (10, 20_000), (126, 127, 128), (2100, 3),
-    (9000,), (10, 11, 12, 65_534, 65_535, 65_536),
+    (9000,), (10, 11, 12, 65_534, 65_535, 65_536), (3, 682, 2046, 2047, 2048),
 )  # fmt: skip
 
 
@@ -814,6 +814,24 @@ def test_texts_of_any_length(kind: str, lengths: tuple[int, ...]) -> None:
             [texts[:20], texts, [1, *texts]],
         ):
             check_object(obj, (4,))
+
+
+@pytest.mark.parametrize("header", [columns._text_header, columns._bytes_header, columns._next_text])
+def test_headers(header: Any) -> None:
+    """They are those of stock, whether the table is short, has just grown or is not long enough."""
+    opcodes = (pickle.SHORT_BINBYTES, pickle.BINBYTES)
+    if header is not columns._bytes_header:
+        opcodes = (pickle.SHORT_BINUNICODE, pickle.BINUNICODE)
+    sizes = [*range(3000), 70_000, 1 << 20]
+    expected: list[Any] = [opcodes[0] + bytes((n,)) if n < 256 else opcodes[1] + n.to_bytes(4, "little") for n in sizes]
+    if header is columns._next_text:
+        expected = [(pickle.MEMOIZE + data).decode("latin-1") for data in expected]
+    known = [header(n) for n in range(256)]
+    assert columns._headers(sizes[:256], known, header) == expected[:256]
+    assert len(known) == 256
+    for some in (sizes[:257], sizes[:2048], sizes, sizes[::-1]):
+        assert columns._headers(some, known, header) == [expected[sizes.index(n)] for n in some]
+        assert known == expected[:2048]
 
 
 def test_texts_at_the_end_of_a_frame() -> None:

@@ -19,7 +19,7 @@ from itertools import count, islice, repeat
 from operator import itemgetter
 from struct import Struct, error
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from .._stdlib import BATCHSIZE, Framer
 from ..opcodes import (
@@ -79,6 +79,9 @@ Column = Pieces | bytes
 Writer = Callable[[list[Any], "Gets | None"], list[Column]]
 #: What is written of objects that are in the memo, None where one is new.
 Gets = list["bytes | None"]
+
+
+_Header = TypeVar("_Header", bytes, str)
 
 
 class Refused(Exception):
@@ -265,29 +268,52 @@ def _encoded(objs: list[str]) -> list[bytes]:
 def write_strs(objs: list[str], gets: Gets | None) -> list[Column]:
     if gets is not None:
         return _among_gets(objs, gets, write_strs)
-    return _with_lengths(_encoded(objs), SHORT_BINUNICODE, pack_binunicode, BINUNICODE)
+    return _with_lengths(_encoded(objs), _text_headers, _text_header)
 
 
 def write_bytes(objs: list[bytes], gets: Gets | None) -> list[Column]:
     if gets is not None:
         return _among_gets(objs, gets, write_bytes)
-    return _with_lengths(objs, SHORT_BINBYTES, pack_binbytes, BINBYTES)
+    return _with_lengths(objs, _bytes_headers, _bytes_header)
 
 
-def _with_lengths(
-    encoded: list[bytes], short: tuple[bytes, ...], pack: Callable[..., bytes], opcode: bytes
-) -> list[Column]:
+def _with_lengths(encoded: list[bytes], known: list[bytes], header: Callable[[int], bytes]) -> list[Column]:
     sizes = [*map(len, encoded)]
     if sum(sizes) > FRAME_SIZE:
         raise Refused  # they do not go into one frame
-    return [_headers(sizes, short, pack, opcode), encoded, MEMOIZE]
+    return [_headers(sizes, known, header), encoded, MEMOIZE]
 
 
-def _headers(sizes: list[int], short: tuple[bytes, ...], pack: Callable[..., bytes], opcode: bytes) -> Pieces:
+def _text_header(n: int) -> bytes:
+    return SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n)
+
+
+def _bytes_header(n: int) -> bytes:
+    return SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)
+
+
+def _next_text(n: int) -> str:
+    return (MEMOIZE + _text_header(n)).decode("latin-1")
+
+
+#: The headers of texts and of bytes by their length, and what stands before the next of several texts, as Latin-1: up
+#: to 255, and up to `_LONGEST_KNOWN` once there is a use for that; to make one table so long takes 75 KB and 0.2 ms.
+_text_headers: Final = [*map(_text_header, range(256))]
+_bytes_headers: Final = [*map(_bytes_header, range(256))]
+_next_texts: Final = [*map(_next_text, range(256))]
+_LONGEST_KNOWN: Final = 2047
+
+
+def _headers(sizes: list[int], known: list[_Header], header: Callable[[int], _Header]) -> list[_Header]:
+    """Return the headers of texts of these sizes, by a table of them and the function that it is made by."""
     try:
-        return [*map(short.__getitem__, sizes)]
-    except IndexError:  # one is longer
-        return [short[n] if n <= 255 else pack(opcode, n) for n in sizes]
+        return list(map(known.__getitem__, sizes))
+    except IndexError:
+        if len(known) > 256:
+            return [known[n] if n <= _LONGEST_KNOWN else header(n) for n in sizes]
+    longer: list[_Header] = [header(n) for n in range(256, _LONGEST_KNOWN + 1)]
+    known[256:] = longer  # at once, whoever reads it
+    return _headers(sizes, known, header)
 
 
 def _among_gets(objs: list[Any], gets: Gets, write: Writer) -> list[Column]:
@@ -347,14 +373,12 @@ def join_texts(objs: list[Any], memo: Memo, room: int, step: int = 1) -> bytes |
         del sizes[len(objs) :]
     if is_str:
         if "".join(objs).isascii():
-            try:  # one encode() for all of them, the opcodes among them: in Latin-1 a character is a byte
-                texts = 2 * len(objs) * [""]
-                texts[::2] = map(_NEXT_TEXT.__getitem__, sizes)
-                texts[1::2] = objs
-                texts[0] = texts[0][1:]
-                return "".join(texts).encode("latin-1") + MEMOIZE
-            except IndexError:  # one is longer
-                pass
+            # One encode() for all of them, the opcodes among them: in Latin-1 a character is a byte.
+            texts = 2 * len(objs) * [""]
+            texts[::2] = _headers(sizes, _next_texts, _next_text)
+            texts[1::2] = objs
+            texts[0] = texts[0][1:]
+            return "".join(texts).encode("latin-1") + MEMOIZE
         encoded = _encoded(objs)
         sizes = [*map(len, encoded)]
         if sum(sizes) + 3 * len(objs) > room:
@@ -362,10 +386,10 @@ def join_texts(objs: list[Any], memo: Memo, room: int, step: int = 1) -> bytes |
             if 8 * len(objs) <= n:
                 return None
             del encoded[len(objs) :], sizes[len(objs) :]
-        headers = _headers(sizes, SHORT_BINUNICODE, pack_binunicode, BINUNICODE)
+        headers = _headers(sizes, _text_headers, _text_header)
     else:
         encoded = objs
-        headers = _headers(sizes, SHORT_BINBYTES, pack_binbytes, BINBYTES)
+        headers = _headers(sizes, _bytes_headers, _bytes_header)
     return join_rows([headers, encoded, MEMOIZE], len(objs))
 
 
@@ -385,10 +409,6 @@ def _fitting(sizes: list[int], room: int, header: int, step: int) -> int:
             break
         k += 1
     return k - k % step
-
-
-#: What stands before the next of several short texts, as Latin-1.
-_NEXT_TEXT: Final = (*[(MEMOIZE + header).decode("latin-1") for header in SHORT_BINUNICODE],)
 
 
 def join_floats(objs: list[float]) -> bytes:
