@@ -61,7 +61,7 @@ from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
 from .engine.reduce import AS_CLASS, old_value, save_object, value_by
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
-from .objects.likely import is_somebodys
+from .objects.likely import is_somebodys, somebodys
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
@@ -92,10 +92,15 @@ _FOR_ATOMS = 8
 #: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
+#: What a reduce gave is written at once from there on: before, the look at the pickler takes as long as it saves; where
+#: a library's `save` is called for each part, it saves more.
+_FEW_FOR_BRIEF = 128
+_ASIDE_FOR_BRIEF = 24
 _MANY_MEMOIZED = 400
 #: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts.
 _HEAVY = frozenset(map(id, (dict, ModuleType)))
 _may_graft = CPickler is not None
+_setattr, _delattr = object.__setattr__, object.__delattr__
 _pickle: Any = pickle  # its dispatch_table is no public name
 
 
@@ -150,12 +155,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             raise
         if is_few is None:
             few = FEW if type(self).save is hooks.own_save else ASIDE
-            object.__setattr__(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
+            _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
             try:
                 self.save(obj)
             finally:
                 if self._fastpickle_plan is few:  # most often, and then its `__dict__` need not be asked for
-                    object.__delattr__(self, "_fastpickle_plan")
+                    _delattr(self, "_fastpickle_plan")
                 else:
                     undo_few(self)
         else:
@@ -272,13 +277,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if x is NotImplemented:
                     entry = self.dispatch.get(t)
                     if (
-                        plan is not PLAIN
+                        id(t) in _CONTAINER_IDS
+                        and plan is not PLAIN
                         and end is None  # else it is this one that has begun
                         and reduce is NO_VALUE  # what was there may have memoized it
-                        and id(t) in _CONTAINER_IDS
-                        and (plan is COLD or id(entry) in hooks.container_entries)
                         and (
-                            (len(obj) >= FEWEST_OF_FEW or (bool(obj) and _are_many(self)))
+                            (len(obj) >= FEWEST_OF_FEW or (type(memo) is dict and len(memo) > _MANY_MEMOIZED and obj))
                             if plan is FEW
                             else len(obj) > 1 and is_worth_a_plan(self, obj, t)
                             if plan is COLD
@@ -289,6 +293,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
                             )
                         )
+                        and (plan is COLD or id(entry) in hooks.container_entries)
                         and type(self.dispatch) in hooks.known_tables
                         and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
                     ):
@@ -348,6 +353,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 and type(x) is tuple
                 and len(x) == 2
                 and type(memo) is dict
+                and len(memo) > (_FEW_FOR_BRIEF if plan is FEW else _ASIDE_FOR_BRIEF)
                 and id(x[0]) in memo
                 and type(x[1]) is tuple
                 and (not x[1] or id(type(x[1][0])) in hooks.ATOM_IDS)
@@ -362,7 +368,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 plan is FEW
                 and type(memo) is dict
                 and len(memo) > _FEW_MEMOIZED
-                and (len(memo) > _MANY_MEMOIZED or not is_somebodys(t))
+                and (len(memo) > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t)))
             ):
                 plan = hooks.plan(self)  # it takes 6 us to begin, more than it takes to save a few objects without
                 if plan:
@@ -382,12 +388,6 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         finally:
             if end is not None:
                 undo(self, end)
-
-
-def _are_many(pickler: Any) -> bool:
-    """Tell whether so much has been saved hook by hook that what comes next should get a plan."""
-    memo = pickler.memo
-    return type(memo) is dict and len(memo) > _MANY_MEMOIZED
 
 
 for _name, _method in batch_methods.items():

@@ -31,7 +31,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.instances import has_only_a_dict, has_own_reduce, is_array
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
-from ..objects.likely import held_by, is_for_stock, is_leaf
+from ..objects.likely import held_by, is_for_stock, is_leaf, only_reads
 from ..older import overrides_batches
 from ..opcodes import (
     BINGET,
@@ -77,6 +77,11 @@ _PER_INSTANCE: Final = 5
 _FEW_LEAVES: Final = 20
 #: Where there are fewer items, arrays are for stock, too.
 _FEW_ARRAYS: Final = 20
+#: So many objects whose reduce only reads them: to see what it reads takes as long as they do.
+_FEW_READERS: Final = 5
+#: With so many atoms in a row for each object at which C gives up, rows are for stock, and no wider ones are looked at.
+_ATOMS_BESIDE: Final = 8
+_WIDEST: Final = 32
 #: So many leaves are written sooner in runs.
 _MANY_LEAVES: Final = 32
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
@@ -127,10 +132,11 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
         elif (
-            id(t) in BY_NAME
+            only_reads(t)
+            or is_for_stock(t)
+            or id(t) in BY_NAME
             or is_leaf(t)
             or (t.__dictoffset__ and has_own_reduce(t))  # what is in it is found, too
-            or is_for_stock(t)
             or is_array(t)
         ):
             content = _SOMEBODYS
@@ -271,7 +277,7 @@ def _content(obj: Any, t: type, most: int) -> int:
         n *= 2
         rows = 1
         obj = obj.values()
-    found = None
+    found = somebodys = None
     is_for_hooks = has_arrays = has_others = False
     for x in obj:
         t = type(x)
@@ -280,8 +286,10 @@ def _content(obj: Any, t: type, most: int) -> int:
         elif t is dict or t is list or t is tuple:
             if x:
                 k = 2 * len(x) if t is dict else len(x)
-                if n + rows * k > most:
+                is_much = n + rows * k > most
+                if is_much and (found is not None or len(x) > _WIDEST):
                     return _MUCH
+                of_somebodys = 0
                 for y in x.values() if t is dict else x:
                     t = type(y)
                     if id(t) not in ATOM_IDS:
@@ -289,9 +297,17 @@ def _content(obj: Any, t: type, most: int) -> int:
                             k += _PER_INSTANCE
                             if t is not found:
                                 found = t
-                                has_others = has_others or not (is_leaf(t) or is_for_stock(t) or is_array(t))
+                                if is_for_stock(t):
+                                    somebodys = t
+                                elif not (has_others or is_leaf(t) or only_reads(t) or is_array(t)):
+                                    has_others = True
+                            of_somebodys += t is somebodys
                         elif y:
-                            return _MUCH
+                            is_much = True
+                if of_somebodys * _ATOMS_BESIDE >= len(x):  # so it will be with the next rows
+                    return _SOMEBODYS
+                if is_much:
+                    return _MUCH
                 n += k
                 rows = max(rows - 1, 1)
         elif id(t) not in ATOM_IDS:
@@ -303,7 +319,7 @@ def _content(obj: Any, t: type, most: int) -> int:
                 elif is_leaf(t):
                     if rows >= _MANY_LEAVES:
                         return _MUCH
-                elif is_for_stock(t):
+                elif (rows <= _FEW_READERS and only_reads(t)) or is_for_stock(t):
                     is_for_hooks = True
                 elif is_array(t):
                     has_arrays = True

@@ -102,18 +102,24 @@ class _Last:
         return True
 
     def is_like(self, obj: Any, t: type) -> bool:
-        """Tell whether a small container, or the first one in it, has an instance of that class.
+        """Tell whether a small container, or one of the first that are in it, has an instance of that class.
 
         C would give up again.
         """
-        for _ in range(2):
-            if (t is not dict and t is not list and t is not tuple) or not 0 < len(obj) <= _FEW:
-                return False
-            items = [*obj.values()] if t is dict else obj
-            if self.gave_up_for in map(id, map(type, items)):
-                return True
-            obj = items[0]
-            t = type(obj)
+        if (t is not dict and t is not list and t is not tuple) or len(obj) > _FEW:
+            return False
+        items = [*obj.values()] if t is dict else obj
+        if self.gave_up_for in map(id, map(type, items)):
+            return True
+        left = _MOST_IN_IT
+        for x in items:
+            t = type(x)
+            if t is dict or t is list or t is tuple:
+                if len(x) <= _FEW and self.gave_up_for in map(id, map(type, [*x.values()] if t is dict else x)):
+                    return True
+                left -= 1
+                if not left:
+                    return False
         return False
 
 
@@ -132,3 +138,5 @@ last: Final = _Last()
 _PATIENCE: Final = 15
 #: So few items are looked at in less time than C takes to give up.
 _FEW: Final = 24
+#: And in so many of the containers among them.
+_MOST_IN_IT: Final = 4

@@ -15,7 +15,7 @@ import collections
 import enum
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ref
 
 from ..hooks import ATOM_IDS, PLAIN_IDS
@@ -32,11 +32,28 @@ from .instances import (
     names,
 )
 
-__all__ = ["are_for_stock", "are_somebodys", "held_by", "is_for_stock", "is_leaf", "is_somebodys"]
+__all__ = [
+    "MOST_OF_FEW",
+    "are_among_somebodys",
+    "are_for_stock",
+    "are_somebodys",
+    "held_by",
+    "is_for_stock",
+    "is_leaf",
+    "is_somebodys",
+    "only_reads",
+    "somebodys",
+]
+
+
+_Found = TypeVar("_Found")
 
 
 def is_somebodys(t: type) -> bool:
     """Tell, in 0.3 us, whether a class has one of `REDUCES`, so that `names` gives None; if not, it may do so yet."""
+    known = somebodys.get(id(t))
+    if known is not None and known[0]() is t and id(t.__dict__.get(known[1])) == known[2]:
+        return True
     if type(t) is not type or not t.__flags__ & HEAP_TYPE:
         return False
     for c in t.__mro__:
@@ -46,20 +63,36 @@ def is_somebodys(t: type) -> bool:
             if c is object or of_class.get("__getstate__") is DATACLASS_GETSTATE or t in STDLIBS:
                 return False
             for name in own:
-                if bytecode.known(of_class[name]) is None:
+                function = of_class[name]
+                if bytecode.known(function) is None:
+                    if c is t:
+                        _remember(somebodys, t, (ref(t), name, id(function)))
                     return True
-            found = _were_somebodys.get(id(t))
+            found = _were_known.get(id(t))
             if found is None or found[0]() is not t:  # another one had its id
-                if len(_were_somebodys) >= _MOST_REMEMBERED:
-                    _were_somebodys.clear()
-                found = _were_somebodys[id(t)] = ref(t), names(t, None) is None
+                found = ref(t), names(t, None) is None
+                _remember(_were_known, t, found)
             return found[1]
     return False
 
 
-#: What was found of classes all functions of which are known, by id: a guess, of which nothing else depends than time.
-_were_somebodys: dict[int, tuple[ref[type], bool]] = {}
+#: What was found of classes by id: a guess, of which nothing else depends than time.  Of those with a function that is
+#: not known: its name, and its id; of those all functions of which are: whether they are somebody's all the same.
+somebodys: dict[int, tuple[ref[type], str, int]] = {}
+_were_known: dict[int, tuple[ref[type], bool]] = {}
 _MOST_REMEMBERED = 4096
+
+
+def _remember(classes: dict[int, _Found], t: type, found: _Found) -> None:
+    if len(classes) >= _MOST_REMEMBERED:
+        classes.clear()
+    classes[id(t)] = found
+
+
+def only_reads(t: type) -> bool:
+    """Tell whether `is_somebodys` has found that a class has a reduce of its own which only reads the instances."""
+    found = _were_known.get(id(t))
+    return found is not None and not found[1]
 
 
 def is_for_stock(t: type) -> bool:
@@ -153,6 +186,34 @@ def are_somebodys(obj: Any, t: type) -> bool:
     return bool(somebodys) and (n <= _FEW or len({*somebodys}) >= n - (n >> 2))
 
 
+def are_among_somebodys(obj: Any, t: type) -> bool:
+    """Tell whether there are so many objects of such classes in a container, or in its rows, that a plan is no gain.
+
+    The plan is looked at again after each of them, which takes longer than is gained by two atoms, or by five if it is
+    for little.  Some rows are looked at.
+    """
+    if (t is not list and t is not tuple and t is not dict) or not obj:
+        return False
+    n = len(obj)
+    some = [*islice(obj.values(), _SOME)] if t is dict else obj[:: n // _SOME + 1]
+    found = others = 0
+    for x in some:
+        t = type(x)
+        if t is dict or t is list or t is tuple:
+            if len(x) > _WIDEST:
+                return False  # what is in there may be worth it
+            held = [*x.values()] if t is dict else x
+        else:
+            held = (x,)
+        for y in held:
+            t = type(y)
+            if id(t) not in ATOM_IDS and is_somebodys(t):
+                found += 1
+            else:
+                others += 1
+    return found * (5 if n <= MOST_OF_FEW else 2) >= others and found > 0
+
+
 def _has_only_atoms(obj: Any, t: type) -> bool:
     """Tell whether there are only a few atoms in the `__dict__` of an instance, which is asked for nowhere else."""
     if not t.__dictoffset__ or not is_plain_class(t):
@@ -163,3 +224,8 @@ def _has_only_atoms(obj: Any, t: type) -> bool:
 
 #: More of them, and more atoms in one, are many.
 _FEW = 16
+#: So many rows are looked at, and no longer ones.
+_SOME = 8
+_WIDEST = 32
+#: So many rows are little.
+MOST_OF_FEW = 64
