@@ -61,7 +61,7 @@ from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
 from .engine.reduce import AS_CLASS, old_value, save_object, value_by
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
-from .objects.likely import is_somebodys, somebodys
+from .objects.likely import is_little, is_somebodys, somebodys
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
@@ -369,6 +369,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 and type(memo) is dict
                 and len(memo) > _FEW_MEMOIZED
                 and (len(memo) > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t)))
+                and not (type(x) is tuple and is_little(x))
             ):
                 plan = hooks.plan(self)  # it takes 6 us to begin, more than it takes to save a few objects without
                 if plan:

@@ -410,8 +410,18 @@ def test_it_is_used(tried: list[bool | None]) -> None:
         ("17", [False, False]),
     ):
         tried.clear()
-        Pure(io.BytesIO(), 4).dump([[1], *_objects(name, 20)])
+        Pure(io.BytesIO(), 4).dump([*([i] * 9 for i in range(60)), *_objects(name, 20)])
         assert tried == expected, name
+
+
+@ON_CPYTHON
+def test_it_is_used_for_many_hook_by_hook(tried: list[bool | None]) -> None:
+    """Where there is nothing else, it takes as long as it saves, up to so many."""
+    Pure(io.BytesIO(), 4).dump(_objects("two", 20))
+    assert not tried
+    Pure(io.BytesIO(), 4).dump(_objects("two", 200))
+    assert 100 < len(tried) < 199
+    assert all(tried)
 
 
 @ON_CPYTHON

@@ -28,7 +28,7 @@ from ..digests import small_hashes
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
-from ..objects.instances import has_only_a_dict, has_own_reduce, is_array
+from ..objects.instances import has_only_a_dict, is_array
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
 from ..objects.likely import held_by, is_for_stock, is_leaf, only_reads
@@ -126,17 +126,20 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             is_for_c = may_graft and (is_own or may_be_plain(obj, t))
             content = _content(obj, t, _FEW if is_for_c else _MANY)
             if content >= _MUCH:
-                if may_graft and not (is_own and last.gave_up_for and last.is_like(obj, t)):
+                is_like = last.is_like(obj, t) if is_own and last.gave_up_for else 0
+                if may_graft and not is_like:
                     return False if is_for_c or save not in hooks.choosy_saves else 0
                 may_graft = False
+                if is_like == 2:
+                    content = _SOMEBODYS
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
         elif (
-            only_reads(t)
+            only_reads(t)  # what is in it is found, too
             or is_for_stock(t)
             or id(t) in BY_NAME
             or is_leaf(t)
-            or (t.__dictoffset__ and has_own_reduce(t))  # what is in it is found, too
+            or only_reads(t)  # as has been found now
             or is_array(t)
         ):
             content = _SOMEBODYS
@@ -273,7 +276,8 @@ def _content(obj: Any, t: type, most: int) -> int:
     More than `most` is much.
     """
     n = rows = len(obj)  # if one item of a list is a container, the others will be, too
-    if t is dict:
+    is_dict = t is dict
+    if is_dict:
         n *= 2
         rows = 1
         obj = obj.values()
@@ -304,8 +308,12 @@ def _content(obj: Any, t: type, most: int) -> int:
                             of_somebodys += t is somebodys
                         elif y:
                             is_much = True
-                if of_somebodys * _ATOMS_BESIDE >= len(x):  # so it will be with the next rows
-                    return _SOMEBODYS
+                            if len(y) >= _ATOMS_BESIDE:
+                                return _MUCH
+                if of_somebodys * _ATOMS_BESIDE >= len(x):
+                    is_for_hooks = True
+                    if not is_dict and _ends_with_one(obj, somebodys):  # so it will be with the rows in between
+                        return _SOMEBODYS
                 if is_much:
                     return _MUCH
                 n += k
@@ -336,6 +344,15 @@ def _content(obj: Any, t: type, most: int) -> int:
     if found is None:
         return n
     return _SOMEBODYS if n <= _FEW_LEAVES and not has_others else _INSTANCES
+
+
+def _ends_with_one(obj: Any, kind: type | None) -> bool:
+    """Tell whether the last row of a list or tuple has an instance of a class in it."""
+    for row in obj[-1:]:
+        t = type(row)
+        if t is dict or t is list or t is tuple:
+            return id(kind) in map(id, map(type, [*row.values()] if t is dict else row))
+    return False
 
 
 def _is_next_no_plain_data(items: Any) -> bool:

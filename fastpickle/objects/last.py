@@ -101,26 +101,31 @@ class _Last:
         self.patience_with_numbers -= 1
         return True
 
-    def is_like(self, obj: Any, t: type) -> bool:
-        """Tell whether a small container, or one of the first that are in it, has an instance of that class.
+    def is_like(self, obj: Any, t: type) -> int:
+        """Tell whether what is in a small container, and in those in it, has an instance of that class among it.
 
-        C would give up again.
+        C would give up again.  2 if all there is has been seen, and is little.
         """
         if (t is not dict and t is not list and t is not tuple) or len(obj) > _FEW:
-            return False
-        items = [*obj.values()] if t is dict else obj
-        if self.gave_up_for in map(id, map(type, items)):
-            return True
-        left = _MOST_IN_IT
-        for x in items:
-            t = type(x)
-            if t is dict or t is list or t is tuple:
-                if len(x) <= _FEW and self.gave_up_for in map(id, map(type, [*x.values()] if t is dict else x)):
-                    return True
-                left -= 1
-                if not left:
-                    return False
-        return False
+            return 0
+        gave_up_for = self.gave_up_for
+        found = n = 0
+        containers = [obj]
+        for x in containers:
+            items = [*x.values()] if type(x) is dict else x
+            n += len(items)
+            if n > _LITTLE:
+                if not found and len(items) <= _FEW and gave_up_for in map(id, map(type, items)):
+                    found = 1
+                return found
+            for y in items:
+                t = type(y)
+                if t is dict or t is list or t is tuple:
+                    if y:
+                        containers.append(y)
+                elif id(t) == gave_up_for:
+                    found = 1
+        return 2 * found
 
 
 def _likeness(obj: Any, t: type) -> tuple[int, ...]:
@@ -138,5 +143,5 @@ last: Final = _Last()
 _PATIENCE: Final = 15
 #: So few items are looked at in less time than C takes to give up.
 _FEW: Final = 24
-#: And in so many of the containers among them.
-_MOST_IN_IT: Final = 4
+#: So many items, in whatever they are, are little; and seen in the time that it takes C to begin.
+_LITTLE: Final = 40

@@ -18,7 +18,7 @@ from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any, TypeVar
 from weakref import ref
 
-from ..hooks import ATOM_IDS, PLAIN_IDS
+from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS
 from . import bytecode
 from .arrays import HEAP_TYPE
 from .instances import (
@@ -40,6 +40,7 @@ __all__ = [
     "held_by",
     "is_for_stock",
     "is_leaf",
+    "is_little",
     "is_somebodys",
     "only_reads",
     "somebodys",
@@ -92,7 +93,7 @@ def _remember(classes: dict[int, _Found], t: type, found: _Found) -> None:
 def only_reads(t: type) -> bool:
     """Tell whether `is_somebodys` has found that a class has a reduce of its own which only reads the instances."""
     found = _were_known.get(id(t))
-    return found is not None and not found[1]
+    return found is not None and not found[1] and found[0]() is t and not t.__dict__.keys().isdisjoint(REDUCES)
 
 
 def is_for_stock(t: type) -> bool:
@@ -207,11 +208,35 @@ def are_among_somebodys(obj: Any, t: type) -> bool:
             held = (x,)
         for y in held:
             t = type(y)
-            if id(t) not in ATOM_IDS and is_somebodys(t):
-                found += 1
+            if id(t) in ATOM_IDS:
+                others += 1
+            elif id(t) not in CONTAINER_IDS:
+                if is_for_stock(t):
+                    found += 1
+                else:
+                    others += 1
+            elif len(y) >= _SOME:
+                return False
             else:
                 others += 1
     return found * (5 if n <= MOST_OF_FEW else 2) >= others and found > 0
+
+
+def is_little(reduced: tuple[Any, ...]) -> bool:
+    """Tell whether what a reduce gave is a call, with a few atoms as its arguments or in a `__dict__`.
+
+    Args:
+        reduced: an exact tuple of two or more.
+    """
+    _, args, *more = reduced
+    if type(args) is not tuple:
+        return False
+    if more:
+        state = more[0]
+        if type(state) is not dict or len(args) > 1 or not all(x is None for x in more[1:]):
+            return False
+        args = (*state.values(),)
+    return len(args) <= _SOME and ATOM_IDS.issuperset(map(id, map(type, args)))
 
 
 def _has_only_atoms(obj: Any, t: type) -> bool:
