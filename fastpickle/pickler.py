@@ -198,7 +198,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not PLAIN and plan is not ASIDE and plan is not FEW and plan is not COLD:
+            if plan is not PLAIN and plan is not FEW and plan is not ASIDE and plan is not COLD:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):

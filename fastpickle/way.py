@@ -84,7 +84,10 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             plan = FEW
         elif not is_hash and are_among_somebodys(obj, t) and (save is hooks.own_save or len(obj) <= _MOST_ASIDE):
             plan = FEW if save is hooks.own_save and len(obj) <= MOST_OF_FEW else ASIDE
-            pickler.__dict__.pop("_fastpickle_is_refused", None)
+            try:  # by its `__dict__`, its attributes get slower
+                object.__delattr__(pickler, "_fastpickle_is_refused")
+            except AttributeError:  # C was not asked
+                pass
         elif is_hash and not is_worth_a_plan(pickler, obj, t):
             plan = COLD
         elif (

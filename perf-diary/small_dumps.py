@@ -112,15 +112,28 @@ def _day(i: int) -> datetime.date:
     return datetime.date(2020, 1, 1 + i % 28)
 
 
+def _wide(i: int, value: object) -> dict[str, object]:
+    return {"id": i, "name": f"name {i}", "size": i / 2, "done": True, "value": value}
+
+
 SHAPES: dict[str, Callable[[], Any]] = {
     "an object with a reduce": lambda: Reduced("text"),
+    "a list of one": lambda: [Reduced(1)],
     "a dict with two of them": lambda: {"id": 5, "first": Reduced(1), "second": Reduced("text")},
     "10 of them": lambda: [Reduced(i) for i in range(10)],
     "40 of them": lambda: [Reduced(i) for i in range(40)],
+    "2 rows of two": lambda: [{"a": Reduced(i), "b": Reduced(i)} for i in range(2)],
+    "5 tuples with one": lambda: [(i, Reduced(i)) for i in range(5)],
     "10 rows with one": lambda: [{"id": i, "value": Reduced(i)} for i in range(10)],
+    "5 wider rows with one": lambda: [_wide(i, Reduced(i)) for i in range(5)],
+    "30 of these, every third": lambda: [_wide(i, i if i % 3 else Reduced(i)) for i in range(30)],
+    "20 rows with an exception": lambda: [{"id": i, "error": ValueError(i)} for i in range(20)],
+    "20 with one, and an instance": lambda: [{"id": i, "a": Reduced(i), "b": Plain(i)} for i in range(20)],
     "one far inside": lambda: {"a": 1, "b": [1, 2], "c": {"x": Reduced(1)}},
+    "one farther inside": lambda: {"a": {"b": {"c": [Reduced(1)], "d": 1}, "e": 2}},
     "5 with a state": lambda: [Stated(i) for i in range(5)],
     "one that only reads": lambda: Read("text"),
+    "a list of one such": lambda: [Read("text")],
     "a dict with one": lambda: {"id": 5, "first": Read(1)},
     "5 that only read": lambda: [Read(i) for i in range(5)],
     "40 that only read": lambda: [Read(i) for i in range(40)],
