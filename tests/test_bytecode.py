@@ -249,7 +249,7 @@ def give(patch: pytest.MonkeyPatch, name: str, cls: Any = Made) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_which_are_known(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (bytecode.known(FUNCTIONS[name]) is None) is (name in UNKNOWN)
-    monkeypatch.setattr(likely, "_were_known", {})
+    monkeypatch.setattr(likely, "were_known", {})
     give(monkeypatch, name)
     assert (instances.names(Made, None) is None) is (name not in KNOWN)
     assert instances.has_known_reduce(Made) is (name in KNOWN)
@@ -835,7 +835,7 @@ def test_variable_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_refused_classes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A class whose functions are known, but not how its attributes are got, is not looked at again and again."""
-    monkeypatch.setattr(likely, "_were_known", {})
+    monkeypatch.setattr(likely, "were_known", {})
     give(monkeypatch, "state_asked")
     asked = []
     names = likely.names
@@ -845,16 +845,16 @@ def test_refused_classes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(asked) == 1
     monkeypatch.setattr(likely, "_MOST_REMEMBERED", 1)
     assert not likely.is_somebodys(type("Another", (), {"__getstate__": FUNCTIONS["state_pair"]}))
-    assert len(likely._were_known) == 1
+    assert len(likely.were_known) == 1
 
 
 def test_class_with_the_id_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found of a class that is gone is not taken for what a new one with its id is."""
     made = type("Made", (), {"__getstate__": FUNCTIONS["state_pair"]})
     gone = weakref.ref(type("Gone", (), {}))
-    monkeypatch.setattr(likely, "_were_known", {id(made): (gone, True)})
+    monkeypatch.setattr(likely, "were_known", {id(made): (gone, True)})
     assert not likely.is_somebodys(made)
-    assert likely._were_known[id(made)][0]() is made
+    assert likely.were_known[id(made)][0]() is made
 
 
 def test_codes_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

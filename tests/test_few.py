@@ -32,6 +32,7 @@ from fastpickle import hooks
 from fastpickle._stdlib import CPickler
 from fastpickle.accelerator.offers import FEWEST
 from fastpickle.at_once import few, small
+from fastpickle.objects import likely
 from fastpickle.objects.last import last
 
 pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
@@ -491,6 +492,124 @@ def test_a_plan_comes_where_few_turn_out_to_be_many(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(hooks, "plan", lambda pickler: asked.append(pickler) or found(pickler))
     check(ORACLE, PURE, lambda run: run.pickler.dump(Two(tree(8), 1)), protocols=(4,))
     assert asked
+
+
+class Acts:
+    """Has a reduce of its own that does more than read: C gives up at it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> Any:
+        _acted.append(self.value)
+        return Acts, (self.value,)
+
+
+_acted: list[Any] = []
+#: With objects at which C gives up: so few, or so many of what there is, that no plan is any gain.
+FOR_STOCK: dict[str, Callable[[], Any]] = {
+    "one": lambda: Acts(1),
+    "a list of one": lambda: [Acts(1)],
+    "a dict of two": lambda: {"id": 5, "a": Acts(1), "b": Acts("b")},
+    "2 rows of two": lambda: [{"a": Acts(i), "b": Acts(i)} for i in range(2)],
+    "5 tuples": lambda: [(i, Acts(i)) for i in range(5)],
+    "20 rows": lambda: [{"id": i, "name": f"name {i}", "size": i / 2, "value": Acts(i)} for i in range(20)],
+    "20 rows, and an instance": lambda: [{"id": i, "a": Acts(i), "b": Leaf(a=i)} for i in range(20)],
+    "20 exceptions": lambda: [{"id": i, "error": ValueError(i)} for i in range(20)],
+    "60 rows": lambda: [{"id": i, "value": Acts(i)} for i in range(60)],
+    "in a dict": lambda: {"a": 1, "b": [1, 2], "c": {"x": Acts(1)}},
+    "far inside": lambda: {"a": {"b": {"c": [Acts(1)], "d": 1}, "e": 2}},
+}
+#: And with as few of them, beside much that C may have, or in it.
+FOR_BOTH: dict[str, Callable[[], Any]] = {
+    "one beside rows": lambda: {"a": [Acts(1), Acts(2)], "rows": [{"id": i, "x": str(i)} for i in range(300)]},
+    "rows with lists": lambda: [{"id": i, "value": Acts(i), "data": [*range(1000)]} for i in range(20)],
+    "one gives much": lambda: [{"id": i, "value": Acts([*range(500)])} for i in range(20)],
+    "the first of many": lambda: [{"a": Acts(1)}, *({"id": i, "x": str(i)} for i in range(300))],
+}
+
+
+@pytest.mark.parametrize("name", {**FOR_STOCK, **FOR_BOTH})
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_rows_with_objects_at_which_c_gives_up(ours: Implementation, name: str) -> None:
+    """Whichever way they go, by the first dump and the next ones, with one pickler and anew."""
+    obj = {**FOR_STOCK, **FOR_BOTH}[name]()
+
+    def dump(run: Run) -> None:
+        for x in (obj, obj, [obj], obj, {"a": 1}):
+            _acted.clear()
+            run.pickler.dump(x)
+            run.record("acted", [*_acted])
+
+    for _ in range(2):
+        check(ORACLE, ours, dump)
+
+
+@pytest.mark.skipif(PYPY or CPickler is None, reason="there is nobody to be asked")
+@pytest.mark.parametrize("name", sorted(FOR_STOCK.keys() - {"60 rows"}))  # of so many the last ones are written at once
+def test_nobody_is_asked_about_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once C has given up at an object of the class, the pickler is not even looked at for the next ones."""
+    obj = FOR_STOCK[name]()
+    for _ in range(2):
+        _dumps(fastpickle.Pickler, obj, 4)
+    asked: list[Any] = []
+    found = hooks.plan
+    monkeypatch.setattr(hooks, "plan", lambda pickler: asked.append(pickler) or found(pickler))
+    assert _dumps(fastpickle.Pickler, obj, 4) == _dumps(Stock, obj, 4)
+    assert not asked
+
+
+@pytest.mark.skipif(PYPY or CPickler is None, reason="there is no C pickler")
+@pytest.mark.parametrize("name", FOR_BOTH)
+def test_c_writes_what_is_beside_them(name: str) -> None:
+    obj = FOR_BOTH[name]()
+    began = time.process_time()
+    expected = _dumps(Stock, obj, 4)
+    stock = time.process_time() - began
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        assert _dumps(fastpickle.Pickler, obj, 4) == expected
+        times.append(time.process_time() - began)
+    assert min(times) < stock / 2
+
+
+def test_class_that_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found of a class is not taken for what it is after another reduce has been given to it, or none."""
+
+    def other(self: Any) -> Any:
+        _acted.append("other")
+        return Leaf, ()
+
+    def reads(self: Any) -> Any:
+        return Acts, (self.value,)
+
+    reduce = Acts.__reduce__
+    for own in (reduce, other, reads, None, other, reads, reduce):
+        if own is None:
+            monkeypatch.delattr(Acts, "__reduce__")
+        else:
+            monkeypatch.setattr(Acts, "__reduce__", own, raising=False)
+        assert likely.is_somebodys(Acts) is (own is other or own is reduce)
+        assert likely.only_reads(Acts) or own is not reads
+        assert not (likely.only_reads(Acts) and own is None)
+        for make in FOR_STOCK.values():
+            assert _dumps(fastpickle.Pickler, make(), 4) == _dumps(Stock, make(), 4)
+
+
+@pytest.mark.skipif(PYPY, reason="C is never asked there")
+def test_like_what_c_gave_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found in whatever it is, as long as that is little; in what contains itself, too."""
+    monkeypatch.setattr(last, "gave_up_for", id(Acts))
+    itself: list[Any] = [1]
+    itself.append(itself)
+    for obj, expected in (
+        ([], 0), ({}, 0), (Acts(1), 0), ({Acts(1)}, 0), ([Acts(1)], 2), ({"a": {"b": ([Acts(1)],)}}, 2), (itself, 0),
+        ([itself, Acts(1)], 1), ([Acts(1), [0] * 50], 1), ([[0] * 50, Acts(1)], 1), ([[0] * 20, [0] * 16, [Acts(1)]], 2),
+        ([[0] * 20, [0] * 17, [Acts(1)]], 1), ([[0] * 20, [0] * 20, [0] * 20, [Acts(1)]], 0),
+        ([0] * 24 + [Acts(1)], 0), ([[0] * 50, [Acts(1)]], 0),
+    ):  # fmt: skip
+        assert last.is_like(obj, type(obj)) == expected, obj
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -31,7 +31,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.instances import has_only_a_dict, is_array
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
-from ..objects.likely import held_by, is_for_stock, is_leaf, only_reads
+from ..objects.likely import held_by, is_for_stock, is_leaf, only_reads, were_known
 from ..older import overrides_batches
 from ..opcodes import (
     BINGET,
@@ -135,7 +135,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
         elif (
-            only_reads(t)  # what is in it is found, too
+            (id(t) in were_known and only_reads(t))  # what is in it is found, too
             or is_for_stock(t)
             or id(t) in BY_NAME
             or is_leaf(t)
@@ -327,7 +327,7 @@ def _content(obj: Any, t: type, most: int) -> int:
                 elif is_leaf(t):
                     if rows >= _MANY_LEAVES:
                         return _MUCH
-                elif (rows <= _FEW_READERS and only_reads(t)) or is_for_stock(t):
+                elif (id(t) in were_known and rows <= _FEW_READERS and only_reads(t)) or is_for_stock(t):
                     is_for_hooks = True
                 elif is_array(t):
                     has_arrays = True

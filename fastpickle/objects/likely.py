@@ -44,6 +44,7 @@ __all__ = [
     "is_somebodys",
     "only_reads",
     "somebodys",
+    "were_known",
 ]
 
 
@@ -69,10 +70,10 @@ def is_somebodys(t: type) -> bool:
                     if c is t:
                         _remember(somebodys, t, (ref(t), name, id(function)))
                     return True
-            found = _were_known.get(id(t))
+            found = were_known.get(id(t))
             if found is None or found[0]() is not t:  # another one had its id
                 found = ref(t), names(t, None) is None
-                _remember(_were_known, t, found)
+                _remember(were_known, t, found)
             return found[1]
     return False
 
@@ -80,7 +81,7 @@ def is_somebodys(t: type) -> bool:
 #: What was found of classes by id: a guess, of which nothing else depends than time.  Of those with a function that is
 #: not known: its name, and its id; of those all functions of which are: whether they are somebody's all the same.
 somebodys: dict[int, tuple[ref[type], str, int]] = {}
-_were_known: dict[int, tuple[ref[type], bool]] = {}
+were_known: dict[int, tuple[ref[type], bool]] = {}
 _MOST_REMEMBERED = 4096
 
 
@@ -92,7 +93,7 @@ def _remember(classes: dict[int, _Found], t: type, found: _Found) -> None:
 
 def only_reads(t: type) -> bool:
     """Tell whether `is_somebodys` has found that a class has a reduce of its own which only reads the instances."""
-    found = _were_known.get(id(t))
+    found = were_known.get(id(t))
     return found is not None and not found[1] and found[0]() is t and not t.__dict__.keys().isdisjoint(REDUCES)
 
 
