@@ -126,12 +126,12 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             is_for_c = may_graft and (is_own or may_be_plain(obj, t))
             content = _content(obj, t, _FEW if is_for_c else _MANY)
             if content >= _MUCH:
-                is_like = last.is_like(obj, t) if is_own and last.gave_up_for else 0
-                if may_graft and not is_like:
-                    return False if is_for_c or save not in hooks.choosy_saves else 0
-                may_graft = False
+                is_like = last.is_like(obj, t) if last.gave_up_for else 0
                 if is_like == 2:
                     content = _SOMEBODYS
+                elif may_graft and not (is_own and is_like):
+                    return False if is_for_c or save not in hooks.choosy_saves else 0
+                may_graft = False
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
         elif (
