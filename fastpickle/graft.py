@@ -64,7 +64,7 @@ from .hooks import Plan
 from .objects.instances import has_only_a_dict
 from .objects.known import METACLASS_IDS, find_hiding
 from .objects.last import last
-from .objects.likely import are_among_somebodys, are_somebodys, is_somebodys
+from .objects.likely import are_somebodys, is_somebodys
 
 __all__ = [
     "ENTRIES_PER_INSTANCE",
@@ -170,7 +170,6 @@ def at_once(pickler: Any, obj: Any) -> bool:
         or is_for_batches(obj, t)
         or is_tiny(obj, t)
         or are_somebodys(obj, t)  # as `Pickler.save` asks
-        or (last.gave_up_for and are_among_somebodys(obj, t))
     ):
         return False
     plan = hooks.plan(pickler)

@@ -33,7 +33,7 @@ from .engine.reduce import is_stocks, save_object
 from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
 from .objects.instances import HEAP_TYPE
 from .objects.known import METACLASS_IDS
-from .objects.likely import MOST_OF_FEW, are_among_somebodys, are_somebodys, is_somebodys
+from .objects.likely import are_among_somebodys, are_somebodys, is_somebodys
 from .older import adapt, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
 
@@ -51,8 +51,6 @@ _SHORT: Final = frozenset((list, dict, tuple))
 #: So many levels are looked through for something long, and so many of the last things in each.
 _DEEP: Final = 4
 _MOST_LAST: Final = 4
-#: Of a library's picklers only so few rows with objects at which C gives up go hook by hook, which takes longer there.
-_MOST_ASIDE: Final = 24
 #: So many objects; the 18 that a function's code is made of are saved sooner hook by hook.
 _WORTH_IT: Final = 24
 #: So many instances of which Python has to save each: a plan takes as long to begin as two or three of them.
@@ -82,12 +80,6 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             plan = PLAIN  # as hooks.plan() would say, before anything else is looked at
         elif (save is hooks.own_save and is_somebodys(t)) or (not is_hash and are_somebodys(obj, t)):
             plan = FEW
-        elif not is_hash and are_among_somebodys(obj, t) and (save is hooks.own_save or len(obj) <= _MOST_ASIDE):
-            plan = FEW if save is hooks.own_save and len(obj) <= MOST_OF_FEW else ASIDE
-            try:  # by its `__dict__`, its attributes get slower
-                object.__delattr__(pickler, "_fastpickle_is_refused")
-            except AttributeError:  # C was not asked
-                pass
         elif is_hash and not is_worth_a_plan(pickler, obj, t):
             plan = COLD
         elif (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import gc
 import io
 import pickle
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from oracle import objects
+from oracle.engines import Pure
 
 import fastpickle
 
@@ -52,6 +54,37 @@ def dumped(cls: Any, obj: Any, protocol: int = 4) -> bytes:
     file = io.BytesIO()
     cls(file, protocol).dump(obj)
     return file.getvalue()
+
+
+class Failure(Exception):
+    """Has no `__dict__` until somebody asks for it; then its reduce gives it, empty or not."""
+
+
+class FailureOfItsOwn(OSError):
+    def __reduce__(self) -> Any:
+        return super().__reduce__()
+
+
+class Partial(functools.partial):  # type: ignore[type-arg]
+    """Is like that, too."""
+
+
+class PartialOfItsOwn(functools.partial):  # type: ignore[type-arg]
+    def __reduce__(self) -> Any:
+        return super().__reduce__()
+
+
+@pytest.mark.parametrize("cls", [Failure, FailureOfItsOwn, Partial, PartialOfItsOwn])
+@pytest.mark.parametrize("n", [1, 5, 17, 40, 80, 300])
+def test_nobody_asks_for_a_dict_that_is_not_there(cls: Any, n: int) -> None:
+    """Up to 3.13 such objects were not looked at; with `__dict__` they are pickled otherwise, by stock, too."""
+    for shape in (list, tuple, lambda some: dict(enumerate(some)), lambda some: [[i, x] for i, x in enumerate(some)]):
+        for protocol in range(6):
+            for base in (fastpickle.Pickler, Pure):
+                objs = shape([cls(print) for _ in range(n)])
+                expected = dumped(Stock, objs, protocol)
+                assert dumped(base, objs, protocol) == expected
+                assert dumped(Stock, objs, protocol) == expected
 
 
 def test_table_with_a_get_of_its_own() -> None:

@@ -111,6 +111,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     try:
         # No look at the pickler's `__dict__` before it is known what is to be gained: it makes its attributes slower.
         save = type(pickler).save
+        if type(pickler).persistent_id is not _persistent_id:  # there is no way but hook by hook
+            return False
         is_own = save is hooks.own_save
         if not is_own:
             if save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
@@ -378,6 +380,7 @@ def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, 
 
 
 _save_dict: Final = stock_methods["save_dict"]
+_persistent_id: Final = stock_methods["persistent_id"]
 
 
 def _encode(

@@ -109,23 +109,24 @@ class _Last:
         if (t is not dict and t is not list and t is not tuple) or len(obj) > _FEW:
             return 0
         gave_up_for = self.gave_up_for
-        found = n = 0
+        is_found = False
+        n = 0
         containers = [obj]
-        for x in containers:
+        for i, x in enumerate(containers):
             items = [*x.values()] if type(x) is dict else x
             n += len(items)
-            if n > _LITTLE:
-                if not found and len(items) <= _FEW and gave_up_for in map(id, map(type, items)):
-                    found = 1
-                return found
+            if n > _LITTLE:  # it counts what is found at the top, and in the first container there
+                if i == 1 and not is_found and len(items) <= _FEW:
+                    is_found = gave_up_for in map(id, map(type, items))
+                return is_found and i <= 2
             for y in items:
                 t = type(y)
                 if t is dict or t is list or t is tuple:
                     if y:
                         containers.append(y)
                 elif id(t) == gave_up_for:
-                    found = 1
-        return 2 * found
+                    is_found = True
+        return 2 * is_found
 
 
 def _likeness(obj: Any, t: type) -> tuple[int, ...]:

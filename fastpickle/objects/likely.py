@@ -33,7 +33,6 @@ from .instances import (
 )
 
 __all__ = [
-    "MOST_OF_FEW",
     "are_among_somebodys",
     "are_for_stock",
     "are_somebodys",
@@ -191,8 +190,8 @@ def are_somebodys(obj: Any, t: type) -> bool:
 def are_among_somebodys(obj: Any, t: type) -> bool:
     """Tell whether there are so many objects of such classes in a container, or in its rows, that a plan is no gain.
 
-    The plan is looked at again after each of them, which takes longer than is gained by two atoms, or by five if it is
-    for little.  Some rows are looked at.
+    The plan is looked at again after each of them, which takes longer than is gained by five atoms where there is
+    little.  Some rows are looked at.
     """
     if (t is not list and t is not tuple and t is not dict) or not obj:
         return False
@@ -220,7 +219,7 @@ def are_among_somebodys(obj: Any, t: type) -> bool:
                 return False
             else:
                 others += 1
-    return found * (5 if n <= MOST_OF_FEW else 2) >= others and found > 0
+    return found * _ATOMS_BESIDE >= others and found > 0
 
 
 def is_little(reduced: tuple[Any, ...]) -> bool:
@@ -242,8 +241,8 @@ def is_little(reduced: tuple[Any, ...]) -> bool:
 
 def _has_only_atoms(obj: Any, t: type) -> bool:
     """Tell whether there are only a few atoms in the `__dict__` of an instance, which is asked for nowhere else."""
-    if not t.__dictoffset__ or not is_plain_class(t):
-        return False
+    if not t.__dictoffset__ or not is_plain_class(t) or not all(c.__flags__ & HEAP_TYPE for c in t.__mro__[:-1]):
+        return False  # the reduce of an exception, or of a partial, gives a `__dict__` once somebody has asked for it
     state = obj.__dict__
     return type(state) is dict and len(state) <= _FEW and ATOM_IDS.issuperset(map(id, map(type, state.values())))
 
@@ -253,5 +252,5 @@ _FEW = 16
 #: So many rows are looked at, and no longer ones.
 _SOME = 8
 _WIDEST = 32
-#: So many rows are little.
-MOST_OF_FEW = 64
+#: So many atoms beside each object are few.
+_ATOMS_BESIDE = 5
