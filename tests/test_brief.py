@@ -415,12 +415,13 @@ def test_it_is_used(tried: list[bool | None]) -> None:
 
 
 @ON_CPYTHON
-def test_it_is_used_for_many_hook_by_hook(tried: list[bool | None]) -> None:
+def test_it_is_used_for_many_hook_by_hook(tried: list[bool | None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is nothing else, it takes as long as it saves, up to so many."""
-    Pure(io.BytesIO(), 4).dump(_objects("two", 20))
+    Pure(io.BytesIO(), 4).dump(_objects("two", 40))
     assert not tried
-    Pure(io.BytesIO(), 4).dump(_objects("two", 200))
-    assert 100 < len(tried) < 199
+    monkeypatch.setattr(pickler_module, "_FEW_FOR_BRIEF", 24)
+    Pure(io.BytesIO(), 4).dump(_objects("two", 40))
+    assert 10 < len(tried) < 35
     assert all(tried)
 
 

@@ -606,7 +606,7 @@ def test_like_what_c_gave_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for obj, expected in (
         ([], 0), ({}, 0), (Acts(1), 0), ({Acts(1)}, 0), ([Acts(1)], 2), ({"a": {"b": ([Acts(1)],)}}, 2), (itself, 0),
         ([itself, Acts(1)], 1), ([Acts(1), [0] * 50], 1), ([[0] * 50, Acts(1)], 1),
-        ([[0] * 20, [0] * 16, [Acts(1)]], 2), ([[0] * 20, [0] * 17, [Acts(1)]], 1),
+        ([[0] * 20, [0] * 16, [Acts(1)]], 2), ([[0] * 20, [0] * 17, [Acts(1)]], 0),
         ([[0] * 20, [0] * 20, [0] * 20, [Acts(1)]], 0), ([0] * 24 + [Acts(1)], 0), ([[0] * 50, [Acts(1)]], 0),
     ):  # fmt: skip
         assert last.is_like(obj, type(obj)) == expected, obj

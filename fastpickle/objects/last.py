@@ -109,24 +109,23 @@ class _Last:
         if (t is not dict and t is not list and t is not tuple) or len(obj) > _FEW:
             return 0
         gave_up_for = self.gave_up_for
-        is_found = False
-        n = 0
+        n = found_in = 0  # the first container in which one is found, from 1 on
         containers = [obj]
-        for i, x in enumerate(containers):
+        for i, x in enumerate(containers, 1):
             items = [*x.values()] if type(x) is dict else x
             n += len(items)
-            if n > _LITTLE:  # it counts what is found at the top, and in the first container there
-                if i == 1 and not is_found and len(items) <= _FEW:
-                    is_found = gave_up_for in map(id, map(type, items))
-                return is_found and i <= 2
+            if n > _LITTLE:  # then it counts what is found at the top, and in the first container there
+                if i == 2 and not found_in and len(items) <= _FEW:
+                    return gave_up_for in map(id, map(type, items))
+                return 0 < found_in <= 2
             for y in items:
                 t = type(y)
                 if t is dict or t is list or t is tuple:
                     if y:
                         containers.append(y)
-                elif id(t) == gave_up_for:
-                    is_found = True
-        return 2 * is_found
+                elif id(t) == gave_up_for and not found_in:
+                    found_in = i
+        return 2 if found_in else 0
 
 
 def _likeness(obj: Any, t: type) -> tuple[int, ...]:
