@@ -31,7 +31,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.instances import has_only_a_dict, is_array
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
-from ..objects.likely import held_by, is_for_stock, is_leaf, only_reads, were_known
+from ..objects.likely import held_by, is_for_stock, is_leaf, only_reads, somebodys, were_known
 from ..older import overrides_batches
 from ..opcodes import (
     BINGET,
@@ -283,7 +283,7 @@ def _content(obj: Any, t: type, most: int) -> int:
         n *= 2
         rows = 1
         obj = obj.values()
-    found = somebodys = None
+    found = for_stock = None
     is_for_hooks = has_arrays = has_others = False
     for x in obj:
         t = type(x)
@@ -292,8 +292,9 @@ def _content(obj: Any, t: type, most: int) -> int:
         elif t is dict or t is list or t is tuple:
             if x:
                 k = 2 * len(x) if t is dict else len(x)
-                is_much = n + rows * k > most
-                if is_much and (found is not None or len(x) > _WIDEST):
+                if n + rows * k > most:
+                    if found is None and not is_dict and _is_row_for_stock(x) and all(map(_is_row_for_stock, obj[-1:])):
+                        return _SOMEBODYS  # so it will be with the rows in between
                     return _MUCH
                 of_somebodys = 0
                 for y in x.values() if t is dict else x:
@@ -304,20 +305,13 @@ def _content(obj: Any, t: type, most: int) -> int:
                             if t is not found:
                                 found = t
                                 if is_for_stock(t):
-                                    somebodys = t
+                                    for_stock = t
                                 elif not (has_others or is_leaf(t) or only_reads(t) or is_array(t)):
                                     has_others = True
-                            of_somebodys += t is somebodys
+                            of_somebodys += t is for_stock
                         elif y:
-                            is_much = True
-                            if len(y) >= _ATOMS_BESIDE:
-                                return _MUCH
-                if of_somebodys * _ATOMS_BESIDE >= len(x):
-                    is_for_hooks = True
-                    if not is_dict and _ends_with_one(obj, somebodys):  # so it will be with the rows in between
-                        return _SOMEBODYS
-                if is_much:
-                    return _MUCH
+                            return _MUCH
+                is_for_hooks = is_for_hooks or of_somebodys * _ATOMS_BESIDE >= len(x)
                 n += k
                 rows = max(rows - 1, 1)
         elif id(t) not in ATOM_IDS:
@@ -348,13 +342,19 @@ def _content(obj: Any, t: type, most: int) -> int:
     return _SOMEBODYS if n <= _FEW_LEAVES and not has_others else _INSTANCES
 
 
-def _ends_with_one(obj: Any, kind: type | None) -> bool:
-    """Tell whether the last row of a list or tuple has an instance of a class in it."""
-    for row in obj[-1:]:
-        t = type(row)
-        if t is dict or t is list or t is tuple:
-            return id(kind) in map(id, map(type, [*row.values()] if t is dict else row))
-    return False
+def _is_row_for_stock(row: Any) -> bool:
+    """Tell whether so much of what is in a list, tuple or dict is objects at which C was seen to give up."""
+    t = type(row)
+    if (t is not dict and t is not list and t is not tuple) or len(row) > _WIDEST:
+        return False
+    n = 0
+    for x in [*row.values()] if t is dict else row:
+        key = id(type(x))
+        if key in somebodys or key == last.gave_up_for:
+            n += 1
+        elif key in CONTAINER_IDS and len(x) >= _ATOMS_BESIDE:
+            return False
+    return n > 0 and n * _ATOMS_BESIDE >= len(row)
 
 
 def _is_next_no_plain_data(items: Any) -> bool:
