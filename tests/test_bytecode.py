@@ -768,15 +768,17 @@ def test_builtins_of_somebodys(monkeypatch: pytest.MonkeyPatch) -> None:
             super().__init__(*args)
 
     give(monkeypatch, "state_changed")
-    fastpickle.dumps([Made(1)])  # to look at code takes dicts, too
-    for protocol in (2, 4):
+    is_warm = False
+    for protocol in (2, 2, 4, 4):
         found = []
         for dump in (stock_dumps, fastpickle.dumps, fastpickle.dumps):
             with pytest.MonkeyPatch.context() as patch:
                 made = [Made(i) for i in range(30)]
                 patch.setattr(builtins, "dict", Own)
                 found.append(outcome(dump, made.copy, protocol))
-        assert found[0][1] == found[1][1] == found[2][1]
+        if is_warm:  # what is imported, and looked at, for the first time makes dicts, too
+            assert found[0][1] == found[1][1] == found[2][1]
+        is_warm = True
 
 
 class _Constant:
