@@ -115,17 +115,12 @@ CPickler: Any = _find_c_pickler()
 MAY_RUN_OUT_OF_STACK: bool = sys.version_info < (3, 14)
 
 
-def _by_both(obj: object, protocol: int) -> tuple[bytes, bytes]:
-    """Return the pickles of `obj` by the C pickler and by the Python one."""
+def _differs(obj: object, protocol: int) -> bool:
+    """Tell whether the C pickler and the Python one write `obj` otherwise."""
     files = io.BytesIO(), io.BytesIO()
     CPickler(files[0], protocol).dump(obj)
     StockPickler(files[1], protocol).dump(obj)
-    return files[0].getvalue(), files[1].getvalue()
-
-
-def _differs(obj: object, protocol: int) -> bool:
-    c, python = _by_both(obj, protocol)
-    return c != python
+    return files[0].getvalue() != files[1].getvalue()
 
 
 #: By the type of an exact container: the remainders by the batch size of the lengths, from that size on, at which C
@@ -141,9 +136,9 @@ class _OfSmallBatches(StockPickler):  # type: ignore[misc]
     _BATCHSIZE = 10
 
 
-def _ending(pickler: Any, batchsize: int, make: Any, remainder: int) -> bytes:
+def _ending(pickler: Any, make: Any, remainder: int) -> bytes:
     """Return what `pickler` writes behind the last item of a container of two batches and so many items more."""
-    n = 2 * batchsize + remainder
+    n = 2 * getattr(pickler, "_BATCHSIZE", BATCHSIZE) + remainder  # C's has none of its own
     file = io.BytesIO()
     pickler(file, 4).dump(make(range(n)))
     return file.getvalue().rpartition(pickle.dumps(n - 1, 2)[2:-1])[2]
@@ -151,9 +146,7 @@ def _ending(pickler: Any, batchsize: int, make: Any, remainder: int) -> bytes:
 
 if CPickler is not None:
     for _type in (list, dict.fromkeys, set):
-        _remainders = tuple(
-            r for r in range(2) if _ending(CPickler, BATCHSIZE, _type, r) != _ending(_OfSmallBatches, 10, _type, r)
-        )
+        _remainders = tuple(r for r in range(2) if _ending(CPickler, _type, r) != _ending(_OfSmallBatches, _type, r))
         if _remainders:
             awkward_batches[type(_type(()))] = _remainders
     _text = "\\\n\r\0\x1a"

@@ -92,11 +92,11 @@ _FOR_ATOMS = 8
 #: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
+_MANY_MEMOIZED = 400
 #: What a reduce gave is written at once from there on: before, the look at the pickler takes as long as it saves; where
 #: a library's `save` is called for each part, it saves more.
 _FEW_FOR_BRIEF = 128
 _ASIDE_FOR_BRIEF = 24
-_MANY_MEMOIZED = 400
 #: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts.
 _HEAVY = frozenset(map(id, (dict, ModuleType)))
 _may_graft = CPickler is not None

@@ -494,6 +494,19 @@ def test_a_plan_comes_where_few_turn_out_to_be_many(monkeypatch: pytest.MonkeyPa
     assert asked
 
 
+def assert_half_of_stocks_time(obj: Any) -> None:
+    """Dump it in less than half of stock's time, with the same bytes."""
+    began = time.process_time()
+    expected = _dumps(Stock, obj, 4)
+    stock = time.process_time() - began
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        assert _dumps(fastpickle.Pickler, obj, 4) == expected
+        times.append(time.process_time() - began)
+    assert min(times) < stock / 2
+
+
 class Acts:
     """Has a reduce of its own that does more than read: C gives up at it."""
 
@@ -562,16 +575,7 @@ def test_nobody_is_asked_about_them(name: str, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.skipif(PYPY or CPickler is None, reason="there is no C pickler")
 @pytest.mark.parametrize("name", FOR_BOTH)
 def test_c_writes_what_is_beside_them(name: str) -> None:
-    obj = FOR_BOTH[name]()
-    began = time.process_time()
-    expected = _dumps(Stock, obj, 4)
-    stock = time.process_time() - began
-    times = []
-    for _ in range(3):
-        began = time.process_time()
-        assert _dumps(fastpickle.Pickler, obj, 4) == expected
-        times.append(time.process_time() - began)
-    assert min(times) < stock / 2
+    assert_half_of_stocks_time(FOR_BOTH[name]())
 
 
 def test_class_that_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -848,12 +852,4 @@ def test_c_writes_what_is_below(root: Callable[[Any], Any]) -> None:
     """A few objects do not keep C from what it may write, however little it is that holds it."""
     for make in (lambda x: Leaf(a=x, b=1), lambda x: (x, 1), objects.SlottedData):
         obj = root(_tree(8, 2, make))
-        began = time.process_time()
-        expected = _dumps(Stock, obj, 4)
-        stock = time.process_time() - began
-        times = []
-        for _ in range(3):
-            began = time.process_time()
-            assert _dumps(fastpickle.Pickler, obj, 4) == expected
-            times.append(time.process_time() - began)
-        assert min(times) < stock / 2
+        assert_half_of_stocks_time(obj)

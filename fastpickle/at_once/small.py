@@ -31,7 +31,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.instances import has_only_a_dict, is_array
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
-from ..objects.likely import held_by, is_for_stock, is_leaf, only_reads, somebodys, were_known
+from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
 from ..older import overrides_batches
 from ..opcodes import (
     BINGET,
@@ -79,9 +79,6 @@ _FEW_LEAVES: Final = 20
 _FEW_ARRAYS: Final = 20
 #: So many objects whose reduce only reads them: to see what it reads takes as long as they do.
 _FEW_READERS: Final = 5
-#: With so many atoms in a row for each object at which C gives up, rows are for stock, and no wider ones are looked at.
-_ATOMS_BESIDE: Final = 8
-_WIDEST: Final = 32
 #: So many leaves are written sooner in runs.
 _MANY_LEAVES: Final = 32
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
@@ -137,7 +134,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
         elif (
-            (id(t) in were_known and only_reads(t))  # what is in it is found, too
+            (id(t) in were_known and only_reads(t))  # a call less for most; what is in it is found, too
             or is_for_stock(t)
             or id(t) in BY_NAME
             or is_leaf(t)
@@ -293,7 +290,7 @@ def _content(obj: Any, t: type, most: int) -> int:
             if x:
                 k = 2 * len(x) if t is dict else len(x)
                 if n + rows * k > most:
-                    if found is None and not is_dict and _is_row_for_stock(x) and all(map(_is_row_for_stock, obj[-1:])):
+                    if found is None and not is_dict and is_row_for_stock(x) and all(map(is_row_for_stock, obj[-1:])):
                         return _SOMEBODYS  # so it will be with the rows in between
                     return _MUCH
                 of_somebodys = 0
@@ -311,7 +308,7 @@ def _content(obj: Any, t: type, most: int) -> int:
                             of_somebodys += t is for_stock
                         elif y:
                             return _MUCH
-                is_for_hooks = is_for_hooks or of_somebodys * _ATOMS_BESIDE >= len(x)
+                is_for_hooks = is_for_hooks or of_somebodys * ATOMS_BESIDE >= len(x)
                 n += k
                 rows = max(rows - 1, 1)
         elif id(t) not in ATOM_IDS:
@@ -340,21 +337,6 @@ def _content(obj: Any, t: type, most: int) -> int:
     if found is None:
         return n
     return _SOMEBODYS if n <= _FEW_LEAVES and not has_others else _INSTANCES
-
-
-def _is_row_for_stock(row: Any) -> bool:
-    """Tell whether so much of what is in a list, tuple or dict is objects at which C was seen to give up."""
-    t = type(row)
-    if (t is not dict and t is not list and t is not tuple) or len(row) > _WIDEST:
-        return False
-    n = 0
-    for x in [*row.values()] if t is dict else row:
-        key = id(type(x))
-        if key in somebodys or key == last.gave_up_for:
-            n += 1
-        elif key in CONTAINER_IDS and len(x) >= _ATOMS_BESIDE:
-            return False
-    return n > 0 and n * _ATOMS_BESIDE >= len(row)
 
 
 def _is_next_no_plain_data(items: Any) -> bool:

@@ -298,8 +298,8 @@ def _next_text(n: int) -> str:
 
 #: The headers of texts and of bytes by their length, and what stands before the next of several texts, as Latin-1: up
 #: to 255, and up to `_LONGEST_KNOWN` once there is a use for that; to make one table so long takes 75 KB and 0.2 ms.
-_text_headers: Final = [*map(_text_header, range(256))]
-_bytes_headers: Final = [*map(_bytes_header, range(256))]
+_text_headers: Final = [*SHORT_BINUNICODE]
+_bytes_headers: Final = [*SHORT_BINBYTES]
 _next_texts: Final = [*map(_next_text, range(256))]
 _LONGEST_KNOWN: Final = 2047
 
@@ -309,11 +309,10 @@ def _headers(sizes: list[int], known: list[_Header], header: Callable[[int], _He
     try:
         return list(map(known.__getitem__, sizes))
     except IndexError:
-        if len(known) > 256:
-            return [known[n] if n <= _LONGEST_KNOWN else header(n) for n in sizes]
-    longer: list[_Header] = [header(n) for n in range(256, _LONGEST_KNOWN + 1)]
-    known[256:] = longer  # at once, whoever reads it
-    return _headers(sizes, known, header)
+        if len(known) == 256:
+            longer: list[_Header] = [header(n) for n in range(256, _LONGEST_KNOWN + 1)]
+            known[256:] = longer  # at once, whoever reads it
+        return [known[n] if n <= _LONGEST_KNOWN else header(n) for n in sizes]
 
 
 def _among_gets(objs: list[Any], gets: Gets, write: Writer) -> list[Column]:

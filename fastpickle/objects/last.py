@@ -114,10 +114,8 @@ class _Last:
         for i, x in enumerate(containers, 1):
             items = [*x.values()] if type(x) is dict else x
             n += len(items)
-            if n > _LITTLE:  # then it counts what is found at the top, and in the first container there
-                if i == 2 and not found_in and len(items) <= _FEW:
-                    return gave_up_for in map(id, map(type, items))
-                return 0 < found_in <= 2
+            if n > _LITTLE and (i > 2 or len(items) > _FEW):
+                break
             for y in items:
                 t = type(y)
                 if t is dict or t is list or t is tuple:
@@ -125,7 +123,11 @@ class _Last:
                         containers.append(y)
                 elif id(t) == gave_up_for and not found_in:
                     found_in = i
-        return 2 if found_in else 0
+            if n > _LITTLE:
+                break
+        else:
+            return 2 if found_in else 0
+        return 1 if 0 < found_in <= 2 else 0  # at the top, or in the first container there
 
 
 def _likeness(obj: Any, t: type) -> tuple[int, ...]:

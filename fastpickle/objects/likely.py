@@ -1,7 +1,10 @@
 """What is likely of an object, by a short look at it and its type: what is guessed wrong here costs time, nothing else.
 
     is_somebodys, is_for_stock ---> whether C gives up at instances of a class
-    are_somebodys, are_for_stock -> whether it does at what is in a list, tuple or dict
+    are_somebodys, are_for_stock,
+    are_among_somebodys, is_row_for_stock
+                              ---> whether it does at what is in a list, tuple or dict, or at much of it
+    only_reads, is_little -------> whether a reduce of the class's own only reads, or what one gave is next to nothing
     is_leaf, held_by -------------> whether there is next to nothing in an instance, or what there is
 
 A look takes 0.3 us, where to be sure takes 3 to 10, and C takes up to 15 to begin and to give up.
@@ -31,8 +34,10 @@ from .instances import (
     is_plain_class,
     names,
 )
+from .last import last
 
 __all__ = [
+    "ATOMS_BESIDE",
     "are_among_somebodys",
     "are_for_stock",
     "are_somebodys",
@@ -40,6 +45,7 @@ __all__ = [
     "is_for_stock",
     "is_leaf",
     "is_little",
+    "is_row_for_stock",
     "is_somebodys",
     "only_reads",
     "somebodys",
@@ -197,7 +203,7 @@ def are_among_somebodys(obj: Any, t: type) -> bool:
         return False
     n = len(obj)
     some = [*islice(obj.values(), _SOME)] if t is dict else obj[:: n // _SOME + 1]
-    found = others = 0
+    found = seen = 0
     for x in some:
         t = type(x)
         if t is dict or t is list or t is tuple:
@@ -208,18 +214,28 @@ def are_among_somebodys(obj: Any, t: type) -> bool:
             held = (x,)
         for y in held:
             t = type(y)
-            if id(t) in ATOM_IDS:
-                others += 1
-            elif id(t) not in CONTAINER_IDS:
-                if is_for_stock(t):
-                    found += 1
-                else:
-                    others += 1
-            elif len(y) >= _SOME:
-                return False
-            else:
-                others += 1
-    return found * _ATOMS_BESIDE >= others and found > 0
+            if id(t) in CONTAINER_IDS:
+                if len(y) >= _SOME:
+                    return False
+            elif id(t) not in ATOM_IDS and is_for_stock(t):
+                found += 1
+        seen += len(held)
+    return found > 0 and found * _ATOMS_BESIDE_IN_ALL >= seen - found
+
+
+def is_row_for_stock(row: Any) -> bool:
+    """Tell whether so much of what is in a list, tuple or dict is objects at which C was seen to give up."""
+    t = type(row)
+    if (t is not dict and t is not list and t is not tuple) or len(row) > _WIDEST:
+        return False
+    n = 0
+    for x in [*row.values()] if t is dict else row:
+        key = id(type(x))
+        if key in somebodys or key == last.gave_up_for:
+            n += 1
+        elif key in CONTAINER_IDS and len(x) >= ATOMS_BESIDE:
+            return False
+    return n > 0 and n * ATOMS_BESIDE >= len(row)
 
 
 def is_little(reduced: tuple[Any, ...]) -> bool:
@@ -252,5 +268,6 @@ _FEW = 16
 #: So many rows are looked at, and no longer ones.
 _SOME = 8
 _WIDEST = 32
-#: So many atoms beside each object are few.
-_ATOMS_BESIDE = 5
+#: So many items in a row for each object at which C gives up are few; so many other ones in all that was looked at.
+ATOMS_BESIDE = 8
+_ATOMS_BESIDE_IN_ALL = 5
