@@ -366,12 +366,10 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     plan = PLAIN  # it is little, and the frame has no room for it
             if (
                 plan is FEW
+                and type(x) is tuple
                 and type(memo) is dict
                 and len(memo) > _FEW_MEMOIZED
-                and (
-                    len(memo) > _MANY_MEMOIZED
-                    or not (id(t) in somebodys or is_somebodys(t) or (type(x) is tuple and is_little(x)))
-                )
+                and (len(memo) > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t) or is_little(x)))
             ):
                 plan = hooks.plan(self)  # it takes 6 us to begin, more than it takes to save a few objects without
                 if plan:

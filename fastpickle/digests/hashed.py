@@ -20,7 +20,15 @@ from typing import Any, Final
 from .._stdlib import for_batch, note, refuse_reduce_value
 from ..doubts import doubt, holds, outside, watched
 from ..engine.levels import end_frozenset, put
-from ..engine.reduce import AS_CLASS, LIST_ITERATORS, PAIR_ITERATORS, is_nobodys, reduce_value, usual_form
+from ..engine.reduce import (
+    AS_CLASS,
+    LIST_ITERATORS,
+    PAIR_ITERATORS,
+    is_nobodys,
+    reduce_value,
+    usual_form,
+    watched_parts,
+)
 from ..hooks import Plan, Write, hash_savers, saved_by_name
 from ..objects.instances import HEAP_TYPE
 from ..objects.known import METACLASS_IDS, is_by_name, reducer
@@ -91,9 +99,7 @@ def save_other(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -
     elif not (holds(pickler, plan) and save_instance(pickler, plan, obj, rv, is_asked=True)):
         doubt(pickler)  # stock asks for the function's name, and the class
         try:
-            if len(rv) > 3:
-                rv = *rv[:3], *(None if items is None else _Watched(pickler, items) for items in rv[3:5]), *rv[5:]
-            pickler.save_reduce(*rv, obj=obj)
+            pickler.save_reduce(*watched_parts(pickler, rv, _Watched), obj=obj)
         except BaseException as exc:
             note(exc, obj, "object")
             raise

@@ -71,7 +71,7 @@ _stock_save_bytes = stock_methods["save_bytes"]
 _MOST_BYTES: Final = 16
 #: With less room in the frame the loop stays wary up to its end.
 _LITTLE_ROOM: Final = 1024
-#: So many levels may be open before those are counted that are no container: stock takes two Python frames for each.
+#: So many levels may be open before those are counted that may go on for ever: stock takes two Python frames for each.
 _DEEP: Final = 500
 #: With fewer levels open, a short container is offered to C for what is in its items.
 _DEPTH: Final = 3
@@ -162,6 +162,8 @@ def save_all(
                     if spare < 0:
                         room = target - tell()
                         if room <= 0 and (plan.rewrites is None or not plan.rewrites(type(x))):
+                            if len(opened) > deep:
+                                deep = _deeper(opened)
                             if commit_frame(pickler, framer) is not plan:
                                 plan.save(pickler, x)
                                 opened.append((owner, ending, items))
@@ -359,6 +361,8 @@ def save_all(
                     continue
 
                 # By a function, or in another way than its type alone would have it.
+                if len(opened) > deep:
+                    deep = _deeper(opened)
                 size = tell()
                 if (
                     may_graft
@@ -378,10 +382,6 @@ def save_all(
                     # Another metaclass may have a hash of its own.
                     reduced = ((type(t) is type and plan.get(t)) or plan.other)(pickler, plan, x, write)
                     if reduced is not None:
-                        if len(opened) > deep:  # containers come to an end, reduces may go on for ever
-                            deep = 2 * len(opened)
-                            if sum([type(level[0]) not in _BUILTIN for level in opened]) > sys.getrecursionlimit():
-                                raise RecursionError("maximum recursion depth exceeded")
                         opened.append((owner, ending, items))
                         owner = x
                         ending = reduced
@@ -433,6 +433,21 @@ def save_all(
         note_levels(exc, ((owner, ending, items), *reversed(opened)))
         raise
     return write
+
+
+def _deeper(opened: list[Level]) -> int:
+    """Return how many levels may be open before this is asked again.
+
+    Raises:
+        RecursionError: too many may go on for ever: those of reduces, and containers within themselves, which are there
+            if somebody's code clears the memo, and of which stock cannot have so many open. Others come to an end.
+    """
+    owners = [level[0] for level in opened]
+    endless = sum([type(owner) not in _BUILTIN for owner in owners]) + 2 * (len(owners) - len({*map(id, owners)}))
+    left = sys.getrecursionlimit() - endless
+    if left < 0:
+        raise RecursionError("maximum recursion depth exceeded")
+    return len(opened) + max(left // 2, len(opened) >> 2)
 
 
 def _are_saved_by_c(pickler: Any, plan: Plan, owner: Any, x: Any, items: Iterator[Any]) -> bool:

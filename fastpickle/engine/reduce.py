@@ -56,6 +56,7 @@ __all__ = [
     "save_object",
     "usual_form",
     "value_by",
+    "watched_parts",
 ]
 
 _pickle: Any = pickle  # its dispatch_table is no public name
@@ -165,15 +166,26 @@ def save_object(
                 doubt(pickler)
         if form is None:
             doubt(pickler)
-            values = [*rv]
-            values[3:5] = [None if items is None else watched(pickler, items) for items in values[3:5]]
-            pickler.save_reduce(*values, obj=obj)
+            pickler.save_reduce(*watched_parts(pickler, rv), obj=obj)
             return None
     except BaseException as exc:
         if not is_own:
             note(exc, obj, "object")
         raise
     return reduced(pickler, plan, obj, rv, form, "" if is_own else "object")
+
+
+def watched_parts(pickler: Any, rv: Any, watch: Callable[[Any, Any], Any] = watched) -> list[Any]:
+    """Return what a reduce gave, its items watched: code that is not ours may run for each of them.
+
+    Args:
+        pickler: whose plan is in doubt after that.
+        rv: a tuple; of a subclass as much is asked as by stock's `*rv`.
+        watch: makes an iterable of one that is not None.
+    """
+    values = [*tuple(rv)]
+    values[3:5] = [None if items is None else watch(pickler, items) for items in values[3:5]]
+    return values
 
 
 def reduced(

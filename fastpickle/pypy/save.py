@@ -20,8 +20,8 @@ from typing import Any
 
 from .. import hooks
 from .._stdlib import refuse_reduce_value, refuse_unreducible, stock_methods
-from ..doubts import doubt, outside, settled, watched
-from ..engine.reduce import AS_CLASS, is_stocks, reduce_value
+from ..doubts import doubt, outside, settled
+from ..engine.reduce import AS_CLASS, is_stocks, reduce_value, watched_parts
 from ..hooks import PLAIN, Plan, Write
 from .looks import BY_ANYBODY, BY_DEFAULT, BY_STDLIB, Dump, kind_of
 from .straight import FEWEST, TURNS, save_one
@@ -227,8 +227,6 @@ def _save_by_anybody(pickler: Any, plan: Plan, obj: Any, t: type) -> None:
         elif not isinstance(rv, tuple) or not 2 <= len(rv) <= 6:
             refuse_reduce_value(obj, reduce, rv)
         else:
-            if len(rv) > 3:
-                rv = *rv[:3], *(None if items is None else watched(pickler, items) for items in rv[3:5]), *rv[5:]
-            pickler.save_reduce(*rv, obj=obj)
+            pickler.save_reduce(*watched_parts(pickler, rv), obj=obj)
     finally:
         doubt(pickler)
