@@ -124,6 +124,37 @@ def _executed(code: str, **names: Any) -> Any:
     return names["f"]
 
 
+class _Partial(functools.partial):  # type: ignore[type-arg]
+    pass
+
+
+class _Texts(tuple[str, ...]):
+    pass
+
+
+class _Named(dict[str, Any]):
+    pass
+
+
+def _partial_with(**attributes: Any) -> Any:
+    found = functools.partial(_closure(1), 1)
+    assert not vars(found)  # from here on its reduce gives a dict
+    vars(found).update(attributes)
+    return found
+
+
+def _partial_in_itself() -> Any:
+    found = functools.partial(_closure(1), arguments := [])
+    arguments.append(found)
+    return found
+
+
+def _partial_set(*state: Any) -> Any:
+    found: Any = functools.partial(objects.function)
+    found.__setstate__(state if state else (found, (), {}, None))
+    return found
+
+
 #: A module with little in it: where it is not found, all of that is saved.
 _small = types.ModuleType("small_module_of_a_test")
 sys.modules[_small.__name__] = _small
@@ -311,6 +342,20 @@ KINDS: dict[str, Callable[[], Any]] = {
     "tuples of parts": lambda: [(_closure.__code__, 1, 2, 3), (sys, 1, 2), ({}, 1), (int, len, objects.function, {})],
     "decorated": _decorated,
     "partial": lambda: functools.partial(_closure(1), 2, x=_closure(3)),
+    "partial of a partial": lambda: functools.partial(_Partial(functools.partial(_closure(1)), 1), x=_partial_with()),
+    "partial with attributes": lambda: [_partial_with(x=[1]), functools.update_wrapper(_partial_with(), _closure)],
+    "partial that hides its reduce": lambda: _partial_with(__reduce__=lambda: "KINDS"),
+    "partial that hides its reduce from C": lambda: _partial_with(__reduce_ex__=lambda proto: "KINDS"),
+    "partial in itself": _partial_in_itself,
+    "partial of itself": _partial_set,
+    "partial of odd parts": lambda: _partial_set(len, _Texts(("a",)), _Named(x=1), {}),
+    "partial in a task": lambda: (functools.partial(textwrap.shorten, width=20), ["a b", "c"], {"placeholder": None}),
+    "partial of a function by name": lambda: functools.partial(objects.function, [1], x={"y": (2,)}),
+    "task": lambda: (_closure(1), (1, 2.5, None), {"x": b"b", "y": [1, [2, {}]]}),
+    "task of many": lambda: (0, 1, objects.function, ((_closure(1, 2), tuple(range(60))),), {}),
+    "task with what is by value": lambda: (_closure(1), (c := _plain_class(), c(2)), {"partial": functools.partial(c)}),
+    "task with a set": lambda: {"function": _closure(1), "set": {1}, "array": bytearray(b"1")},
+    "task in itself": lambda: (task := [_closure(1)], task.append(task))[0],
     "method": lambda: [(c := _plain_class())(1).again, c.again, c.of_class],
     "annotated": _annotated,
     "attributes": lambda: [_changed("attribute", [1]), _changed("other", _closure(1))],

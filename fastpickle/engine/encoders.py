@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from .._stdlib import stock_methods
 from ..hooks import ATOM_IDS, Plan
-from ..objects.known import extension_registry, finds_names, is_by_name
+from ..objects.instances import HIDES_WHAT_IS_READ
+from ..objects.known import extension_registry, finds_names, has_reduce_entry, is_by_name
 from ..opcodes import (
     BINGET,
     BININT1,
@@ -48,13 +50,14 @@ from .tries import Tries
 
 # fmt: off
 from pickle import (  # isort: skip
-    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_TUPLE, FROZENSET, LONG_BINGET, MARK,
-    MEMOIZE, NEWFALSE, NEWTRUE, NONE, REDUCE, SETITEM, SETITEMS, STACK_GLOBAL,
+    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, BUILD, EMPTY_TUPLE, FROZENSET, LONG_BINGET,
+    MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, REDUCE, SETITEM, SETITEMS, STACK_GLOBAL,
 )
 # fmt: on
 
 __all__ = [
     "FEW",
+    "MOST_BRIEF",
     "Encoder",
     "Memo",
     "NotBrief",
@@ -71,6 +74,7 @@ __all__ = [
     "encode_name",
     "encode_tuple",
     "end_call",
+    "save_task",
     "save_tuple",
     "usual_tries",
     "write_at_once",
@@ -81,7 +85,7 @@ FEW: Final = 16
 #: So many items may be in a tuple of a library's: the names and constants of a function are often more than few.
 _MOST: Final = 256
 #: So many in other containers there; longer ones are for C.
-_MOST_ITEMS: Final = 32
+MOST_BRIEF: Final = 32
 #: So much may be encoded before it turns out that there is something else; a function is 80 pieces.
 _MOST_PIECES: Final = 4 << 10
 #: So many tuples may be in one another.
@@ -114,6 +118,19 @@ def save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...]) -> bool:
     if id(obj) in pickler.memo or not tries.may_try(pickler, obj[0]):
         return False
     return write_at_once(Parts(pickler, plan), encode_tuple, obj, tries=tries)
+
+
+def save_task(pickler: Any, plan: Plan, obj: Any) -> bool:
+    """Write all of a dump that looks like a task for another process, if there is little in it.
+
+    Args:
+        pickler, plan: as for `save_tuple`.
+        obj: a tuple, list or dict, or a partial.
+
+    Returns:
+        Whether it is written; if not, nothing is.  Nobody's code has run.
+    """
+    return usual_tries.may_try(pickler) and write_at_once(Parts(pickler, plan), encode, obj)
 
 
 #: Of what may have anything in it.
@@ -482,7 +499,7 @@ def _encode_list(parts: Parts, obj: list[Any], memo: Memo, i: int, pieces: list[
     """Encode a short list, as an `Encoder` does."""
     items = obj[:]  # another thread may change it
     n = len(items)
-    if n > _MOST_ITEMS or len(pieces) > _MOST_PIECES or not parts.plan.short_lists:
+    if n > MOST_BRIEF or len(pieces) > _MOST_PIECES or not parts.plan.short_lists:
         raise NotBrief
     memo[id(obj)] = i, obj
     pieces.append(MARKED_LIST if n > 1 else MEMOIZED_LIST)
@@ -497,7 +514,7 @@ def encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: l
     """Encode a short dict, as an `Encoder` does, whatever the dispatch entry is."""
     items = [*chain.from_iterable(obj.items())] if obj else ()  # as above
     n = len(items)
-    if n > 2 * _MOST_ITEMS or len(pieces) > _MOST_PIECES:
+    if n > 2 * MOST_BRIEF or len(pieces) > _MOST_PIECES:
         raise NotBrief
     memo[id(obj)] = i, obj
     pieces.append(MARKED_DICT if n > 2 else MEMOIZED_DICT)
@@ -510,7 +527,7 @@ def encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: l
 
 def _encode_frozenset(parts: Parts, obj: frozenset[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a small frozenset, as an `Encoder` does."""
-    if len(obj) > _MOST_ITEMS or len(pieces) > _MOST_PIECES or frozenset not in parts.plan.containers:
+    if len(obj) > MOST_BRIEF or len(pieces) > _MOST_PIECES or frozenset not in parts.plan.containers:
         raise NotBrief
     pieces.append(MARK)
     i = encode_all(parts.plan, obj, memo, i, pieces, parts, _MOST)
@@ -519,6 +536,28 @@ def _encode_frozenset(parts: Parts, obj: frozenset[Any], memo: Memo, i: int, pie
     pieces.append(_FROZENSET)
     memo[id(obj)] = i, obj
     return i + 1
+
+
+def _encode_partial(parts: Parts, obj: partial[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
+    """Encode a `functools.partial` by its reduce, which is C's and cannot be changed, as an `Encoder` does."""
+    plan = parts.plan
+    if (
+        parts.pickler.dispatch.get(partial) is not None
+        or has_reduce_entry(parts.pickler, partial)
+        or (plan.is_choice is not None and plan.is_choice(partial))
+    ):
+        raise NotBrief
+    _, args, state = _reduce_partial(obj)
+    attributes = state[3]  # None, as long as nobody has asked for them
+    if attributes and (type(attributes) is not dict or not HIDES_WHAT_IS_READ.isdisjoint(attributes)):
+        raise NotBrief
+    i = encode_call(parts, obj, partial, args, memo, i, pieces)
+    i = encode_tuple(parts, state, memo, i, pieces)
+    pieces.append(BUILD)
+    return i
+
+
+_reduce_partial: Any = partial.__reduce__
 
 
 def _encode_plain_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -530,5 +569,6 @@ def _encode_plain_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pi
 add_encoder(list, _encode_list)
 add_encoder(dict, _encode_plain_dict)
 add_encoder(frozenset, _encode_frozenset)
+add_encoder(partial, _encode_partial)
 for _type in (type, FunctionType, BuiltinFunctionType):
     add_encoder(_type, encode_name)
