@@ -13,7 +13,6 @@ Not for: deciding what a hook forbids (`hooks`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 from pickle import MEMOIZE
 from types import FunctionType
@@ -27,14 +26,15 @@ from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
 from .digests.hashing import is_worth_a_plan
 from .doubts import Dump, settled
-from .engine.encoders import MOST_BRIEF, brief_ids, save_task, save_tuple
+from .engine.encoders import brief_ids, save_tuple
 from .engine.loop import save_all
 from .engine.parts import SHORTEST_OF_ATOMS
 from .engine.reduce import is_stocks, save_object
+from .engine.tasks import save_task
 from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
 from .objects.instances import HEAP_TYPE
 from .objects.known import METACLASS_IDS
-from .objects.likely import are_among_somebodys, are_somebodys, is_somebodys, is_task
+from .objects.likely import are_among_somebodys, are_somebodys, is_somebodys
 from .older import adapt, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
 
@@ -89,12 +89,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             and not (is_worth := t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t))
         ):
             plan = COLD if is_hash else ASIDE
-            if (
-                not is_hash
-                and is_task(obj, t)
-                and (t is partial or _may_be_brief(obj, t))
-                and save_task(pickler, hooks.plan(pickler), obj)
-            ):
+            if not is_hash and save_task(pickler, obj, t):
                 return None, None
         else:
             plan = hooks.plan(pickler)
@@ -128,7 +123,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             return PLAIN, None
     else:
         is_written = (
-            t is tuple and outer is ASIDE and _may_be_brief(obj, t) and save_tuple(pickler, hooks.plan(pickler), obj)
+            t is tuple and outer is ASIDE and _may_be_brief(obj) and save_tuple(pickler, hooks.plan(pickler), obj)
         )
         return None if is_written else PLAIN, None
     dump = (Dump(pickler, obj, way=BEHIND_ALL) if outer is None else Dump(pickler, None)) if plan else None
@@ -220,16 +215,15 @@ def _nothing() -> None:
     """Save what is written."""
 
 
-def _may_be_brief(obj: Any, t: type) -> bool:
-    """Tell whether a tuple, list or dict, and those in it, have only what may be encoded at once."""
-    items = [*obj.values()] if t is dict else obj  # another thread may change a dict
-    if not brief_ids.issuperset(map(id, map(type, items))):
+def _may_be_brief(obj: tuple[Any, ...]) -> bool:
+    """Tell whether a tuple, and the tuples and dicts in it, have only what may be encoded at once."""
+    if not brief_ids.issuperset(map(id, map(type, obj))):
         return False
-    for x in items:
+    for x in obj:
         t = type(x)
-        if t is tuple or t is dict or t is list:
-            held = [*x.values()] if t is dict else x
-            if len(held) > MOST_BRIEF or not brief_ids.issuperset(map(id, map(type, held))):
+        if t is tuple or t is dict:
+            held = x if t is tuple else [*x.values()]  # another thread may change a dict
+            if not brief_ids.issuperset(map(id, map(type, held))):
                 return False
     return True
 

@@ -27,20 +27,12 @@ from ..accelerator.splicing import write_dump
 from ..digests import small_hashes
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
+from ..engine.tasks import function_of
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.instances import has_only_a_dict, is_array
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
-from ..objects.likely import (
-    ATOMS_BESIDE,
-    held_by,
-    is_for_stock,
-    is_leaf,
-    is_row_for_stock,
-    is_task,
-    only_reads,
-    were_known,
-)
+from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
 from ..older import overrides_batches
 from ..opcodes import (
     BINGET,
@@ -125,8 +117,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
                 return False
             if save in hooks.hash_rules:
                 return small_hashes.at_once(pickler, obj, t) or 0
-            if is_task(obj, t):
-                return 0  # with which `save` begins
+            if function_of(obj, t) is not None:
+                return 0  # it is a task, with which `save` begins
         content = 0
         if is_container and not may_graft and _begins_plain(obj, t):
             pass  # most often, and if there is an instance below it will be found

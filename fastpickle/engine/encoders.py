@@ -17,15 +17,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from functools import partial
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from .._stdlib import stock_methods
 from ..hooks import ATOM_IDS, Plan
-from ..objects.instances import HIDES_WHAT_IS_READ
-from ..objects.known import extension_registry, finds_names, has_reduce_entry, is_by_name
+from ..objects.known import extension_registry, finds_names, is_by_name
 from ..opcodes import (
     BINGET,
     BININT1,
@@ -50,13 +48,14 @@ from .tries import Tries
 
 # fmt: off
 from pickle import (  # isort: skip
-    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, BUILD, EMPTY_TUPLE, FROZENSET, LONG_BINGET,
-    MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, REDUCE, SETITEM, SETITEMS, STACK_GLOBAL,
+    APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_TUPLE, FROZENSET, LONG_BINGET, MARK,
+    MEMOIZE, NEWFALSE, NEWTRUE, NONE, REDUCE, SETITEM, SETITEMS, STACK_GLOBAL,
 )
 # fmt: on
 
 __all__ = [
     "FEW",
+    "MOST",
     "MOST_BRIEF",
     "Encoder",
     "Memo",
@@ -74,7 +73,6 @@ __all__ = [
     "encode_name",
     "encode_tuple",
     "end_call",
-    "save_task",
     "save_tuple",
     "usual_tries",
     "write_at_once",
@@ -83,7 +81,7 @@ __all__ = [
 #: So many atoms are few; with 24 texts a plan takes no longer.
 FEW: Final = 16
 #: So many items may be in a tuple of a library's: the names and constants of a function are often more than few.
-_MOST: Final = 256
+MOST: Final = 256
 #: So many in other containers there; longer ones are for C.
 MOST_BRIEF: Final = 32
 #: So much may be encoded before it turns out that there is something else; a function is 80 pieces.
@@ -118,19 +116,6 @@ def save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...]) -> bool:
     if id(obj) in pickler.memo or not tries.may_try(pickler, obj[0]):
         return False
     return write_at_once(Parts(pickler, plan), encode_tuple, obj, tries=tries)
-
-
-def save_task(pickler: Any, plan: Plan, obj: Any) -> bool:
-    """Write all of a dump that looks like a task for another process, if there is little in it.
-
-    Args:
-        pickler, plan: as for `save_tuple`.
-        obj: a tuple, list or dict, or a partial.
-
-    Returns:
-        Whether it is written; if not, nothing is.  Nobody's code has run.
-    """
-    return usual_tries.may_try(pickler) and write_at_once(Parts(pickler, plan), encode, obj)
 
 
 #: Of what may have anything in it.
@@ -392,7 +377,7 @@ _GETS: Final = {id(get): k for k, get in enumerate(BINGET)}
 
 def encode(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode any object, which may be in the memo, as an `Encoder` does."""
-    return encode_all(parts.plan, (obj,), memo, i, pieces, parts, _MOST)
+    return encode_all(parts.plan, (obj,), memo, i, pieces, parts, MOST)
 
 
 def encode_tuple(parts: Parts, obj: tuple[Any, ...], memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -403,7 +388,7 @@ def encode_tuple(parts: Parts, obj: tuple[Any, ...], memo: Memo, i: int, pieces:
         raise NotBrief
     if n > 3:
         pieces.append(MARK)
-    i = encode_all(parts.plan, obj, memo, i, pieces, parts, _MOST)
+    i = encode_all(parts.plan, obj, memo, i, pieces, parts, MOST)
     if id(obj) in memo:  # it contains itself
         raise NotBrief
     parts.depth -= 1
@@ -505,7 +490,7 @@ def _encode_list(parts: Parts, obj: list[Any], memo: Memo, i: int, pieces: list[
     pieces.append(MARKED_LIST if n > 1 else MEMOIZED_LIST)
     i += 1
     if n:
-        i = encode_all(parts.plan, items, memo, i, pieces, parts, _MOST)
+        i = encode_all(parts.plan, items, memo, i, pieces, parts, MOST)
         pieces.append(APPENDS if n > 1 else APPEND)
     return i
 
@@ -520,7 +505,7 @@ def encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: l
     pieces.append(MARKED_DICT if n > 2 else MEMOIZED_DICT)
     i += 1
     if n:
-        i = encode_all(parts.plan, items, memo, i, pieces, parts, _MOST)
+        i = encode_all(parts.plan, items, memo, i, pieces, parts, MOST)
         pieces.append(SETITEMS if n > 2 else SETITEM)
     return i
 
@@ -530,34 +515,12 @@ def _encode_frozenset(parts: Parts, obj: frozenset[Any], memo: Memo, i: int, pie
     if len(obj) > MOST_BRIEF or len(pieces) > _MOST_PIECES or frozenset not in parts.plan.containers:
         raise NotBrief
     pieces.append(MARK)
-    i = encode_all(parts.plan, obj, memo, i, pieces, parts, _MOST)
+    i = encode_all(parts.plan, obj, memo, i, pieces, parts, MOST)
     if id(obj) in memo:
         raise NotBrief
     pieces.append(_FROZENSET)
     memo[id(obj)] = i, obj
     return i + 1
-
-
-def _encode_partial(parts: Parts, obj: partial[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode a `functools.partial` by its reduce, which is C's and cannot be changed, as an `Encoder` does."""
-    plan = parts.plan
-    if (
-        parts.pickler.dispatch.get(partial) is not None
-        or has_reduce_entry(parts.pickler, partial)
-        or (plan.is_choice is not None and plan.is_choice(partial))
-    ):
-        raise NotBrief
-    _, args, state = _reduce_partial(obj)
-    attributes = state[3]  # None, as long as nobody has asked for them
-    if attributes and (type(attributes) is not dict or not HIDES_WHAT_IS_READ.isdisjoint(attributes)):
-        raise NotBrief
-    i = encode_call(parts, obj, partial, args, memo, i, pieces)
-    i = encode_tuple(parts, state, memo, i, pieces)
-    pieces.append(BUILD)
-    return i
-
-
-_reduce_partial: Any = partial.__reduce__
 
 
 def _encode_plain_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -569,6 +532,5 @@ def _encode_plain_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pi
 add_encoder(list, _encode_list)
 add_encoder(dict, _encode_plain_dict)
 add_encoder(frozenset, _encode_frozenset)
-add_encoder(partial, _encode_partial)
 for _type in (type, FunctionType, BuiltinFunctionType):
     add_encoder(_type, encode_name)

@@ -3,6 +3,7 @@
     C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class at
                                                     the top; a library's, not about the like of what it gave up
     an instance turned out to be much ------------> the next one of its class is left to C
+    a task could not be written at once ----------> the next ones of its function are not tried (`tasks`)
     what looked like numbers was something else --> the next ones are not taken for that (`unmemoized`)
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
@@ -30,11 +31,14 @@ class _Last:
         like: the likeness of that: the ids of its type and of the type of its first item.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
+        no_task: what tells the function of a task that could not be written at once; 0 if all could.
+        patience_with_tasks: how many more of that are not tried; then one is.
         patience_with_numbers: how many more of what looks like numbers are not taken for that; then one is.
     """
 
     __slots__ = (
-        "gave_up_for", "kind", "like", "much", "patience", "patience_with_much", "patience_with_numbers", "refused",
+        "gave_up_for", "kind", "like", "much", "no_task", "patience", "patience_with_much", "patience_with_numbers",
+        "patience_with_tasks", "refused",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -50,6 +54,8 @@ class _Last:
         self.much = 0
         self.patience_with_much = 0
         self.patience_with_numbers = 0
+        self.no_task = 0
+        self.patience_with_tasks = 0
 
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
@@ -100,6 +106,20 @@ class _Last:
             return False
         self.patience_with_numbers -= 1
         return True
+
+    def remember_no_task(self, key: int) -> None:
+        """Remember that a task of a function could not be written at once."""
+        self.no_task = key
+        self.patience_with_tasks = _PATIENCE
+
+    def is_no_task(self, key: int) -> bool:
+        """Tell whether a task of a function is not to be tried."""
+        if key != self.no_task:
+            return False
+        self.patience_with_tasks -= 1
+        if self.patience_with_tasks < 0:
+            self.no_task = 0
+        return self.patience_with_tasks >= 0
 
     def is_like(self, obj: Any, t: type) -> int:
         """Tell whether what is in a small container, and in those in it, has an instance of that class among it.

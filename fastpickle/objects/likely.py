@@ -5,7 +5,6 @@
     are_among_somebodys, is_row_for_stock
                               ---> whether it does at what is in a list, tuple or dict, or at much of it
     only_reads, is_little -------> whether a reduce of the class's own only reads, or what one gave is next to nothing
-    is_task ----------------------> whether it is a call, for another process, of what a library saves by value
     is_leaf, held_by -------------> whether there is next to nothing in an instance, or what there is
 
 A look takes 0.3 us, where to be sure takes 3 to 10, and C takes up to 15 to begin and to give up.
@@ -17,7 +16,6 @@ from __future__ import annotations
 
 import collections
 import enum
-from functools import partial
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any, TypeVar
@@ -49,7 +47,6 @@ __all__ = [
     "is_little",
     "is_row_for_stock",
     "is_somebodys",
-    "is_task",
     "only_reads",
     "somebodys",
     "were_known",
@@ -131,37 +128,6 @@ def are_for_stock(obj: Any, t: type) -> bool:
             if not is_leaf(t) and is_for_stock(t):
                 return True
     return False
-
-
-def is_task(obj: Any, t: type, levels: int = 3) -> bool:
-    """Tell whether an object looks like a call for another process, with a function that is not found under its name.
-
-    That is a partial, or a list, tuple or dict that has one among the first things in it, or a function that is of
-    `__main__`, a lambda or a closure.
-
-    Args:
-        obj: the object.
-        t: its type.
-        levels: so many are looked at.
-    """
-    if t is not tuple and t is not list and t is not dict:
-        return t is partial
-    if levels == 0 or len(obj) > _MOST_OF_TASK:
-        return False
-    for x in [*obj.values()] if t is dict else obj:  # another thread may change a dict
-        t = type(x)
-        if t is FunctionType:
-            module = x.__module__
-            name = x.__qualname__
-            if (type(module) is str and module == "__main__") or (type(name) is str and "<" in name):
-                return True
-        elif id(t) not in ATOM_IDS and is_task(x, t, levels - 1):
-            return True
-    return False
-
-
-#: The function stands among so few things.
-_MOST_OF_TASK = 8
 
 
 def is_leaf(t: type) -> bool:
