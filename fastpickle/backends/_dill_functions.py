@@ -53,7 +53,7 @@ from ..objects.arrays import array_type
 from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
 from ._dill_code import encode_code
 from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
-from ._dill_own import GLOBALS, NAMED_OTHERWISE, has_its_helpers
+from ._dill_own import GLOBALS, NAMED_OTHERWISE, has_its_helpers, is_quiet
 
 __all__ = ["write_array"]
 
@@ -88,10 +88,10 @@ def _encode_cell(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]
 def _encode_dict(parts: Parts, obj: dict[Any, Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode a dict as `save_module_dict` saves it: by reference, if it is that of a module."""
     if not parts.plan.short_dicts:
-        main, length, length_of_main = parts.known or look_at(parts)
+        main, reference, length, length_of_main = parts.known or look_at(parts)
         n = len(obj)
         if obj is main:
-            pieces.append(b"c__builtin__\n__main__\n")
+            pieces.append(reference)
             return i
         if n in (length, length_of_main):
             raise NotBrief  # they are compared
@@ -471,7 +471,7 @@ def _encode_range(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes
 
 def _write_range(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
     """Write a range beside many; None if nothing is written, and nobody's code has run."""
-    if plan is None or type(obj) is not range or pickler.__dict__.get("_trace_depth", obj) is not None:
+    if plan is None or type(obj) is not range or not is_quiet(pickler):
         return None
     return hooks.nothing_left if write_at_once(Parts(pickler, plan), _encode_range, obj) else None
 
@@ -486,11 +486,7 @@ def _encode_array(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes
 
 def write_array(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
     """Write an array beside others; None if nothing is written, and nobody's code has run."""
-    if (
-        id(_dill._create_array) not in pickler.memo
-        or type(obj) is not array_type()
-        or pickler.__dict__.get("_trace_depth", obj) is not None
-    ):
+    if id(_dill._create_array) not in pickler.memo or type(obj) is not array_type() or not is_quiet(pickler):
         return None
     if plan is None:
         plan = hooks.plan(pickler)

@@ -23,7 +23,7 @@ from .. import hooks
 from .._stdlib import StockPickler, stock_methods
 from ..engine.encoders import NotBrief, Parts
 from ..objects.known import usual_import
-from ._dill_own import HELPERS, are_dills, has_its_helpers
+from ._dill_own import HELPERS, are_dills, has_its_helpers, is_its_own, is_quiet
 
 __all__ = ["are_all_dills", "entry_of", "given_by", "imported", "is_found", "look_at", "module_of"]
 
@@ -33,20 +33,20 @@ _ENTRIES: Final = (
 )  # fmt: skip
 
 
-def look_at(parts: Parts) -> tuple[dict[str, Any], int, int]:
-    """Look at a pickler, and return what is asked of dicts: that of its main module, its length, that of `__main__`'s.
+def look_at(parts: Parts) -> tuple[dict[str, Any], bytes, int, int]:
+    """Look at a pickler, and return what is asked of dicts.
+
+    That is the dict of its main module, what is written for that, its length, and that of `__main__`'s.
 
     Raises:
         NotBrief: the pickler is none of dill's, or saves something otherwise, or is in no ordinary dump.
     """
-    known: tuple[dict[str, Any], int, int] | None = parts.known
+    known: tuple[dict[str, Any], bytes, int, int] | None = parts.known
     if known is None:
         pickler = parts.pickler
         state = pickler.__dict__
         if (
-            state.get("_trace_depth", state) is not None  # there is a trace, or no dump
-            or pickler._session
-            or "dill" not in pickler.__module__
+            not is_quiet(pickler)
             or _dill.Pickler not in type(pickler).__mro__
             or not all(map(operator.is_, _entries_of(pickler.dispatch), _ENTRIES))
             or not has_its_helpers()
@@ -56,8 +56,12 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], int, int]:
             or imported("dill._dill") is not _dill
         ):
             raise NotBrief
-        main = pickler._main.__dict__
-        known = parts.known = main, len(main), len(_dill._main_module.__dict__)
+        of_main = _dill._main_module.__dict__
+        if is_its_own(pickler):
+            main = pickler._main.__dict__
+            known = parts.known = main, b"c__builtin__\n__main__\n", len(main), len(of_main)
+        else:
+            known = parts.known = of_main, b"c__main__\n__dict__\n", len(of_main), len(of_main)
     return known
 
 

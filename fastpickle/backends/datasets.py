@@ -31,6 +31,7 @@ try:
     from datasets.utils import _dill as _library
 
     from . import dill as _dill_backend
+    from ._dill_own import is_quiet
 except ImportError as exc:
     raise ImportError("fastpickle.backends.datasets needs datasets: pip install 'fastpickle[datasets]'") from exc
 
@@ -89,7 +90,7 @@ def hash(obj: Any) -> str:
 
 def _save_set(pickler: Any, plan: hooks.Plan, obj: set[Any], write: Any) -> None:
     """Save a set as datasets' own function does, which is called only for a trace, or to compare what is not plain."""
-    if plan.hash_rule is not None and _dill_backend._is_quiet(pickler) and are_sortable(obj):
+    if plan.hash_rule is not None and is_quiet(pickler) and are_sortable(obj):
         try:
             ordered = sorted(obj)
         except TypeError:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import builtins
 import codecs
 import io
-import logging
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pickle import HIGHEST_PROTOCOL
@@ -47,7 +46,7 @@ try:
 except ImportError as exc:
     raise ImportError("fastpickle.backends.dill needs dill: pip install 'fastpickle[dill]'") from exc
 
-from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills, has_its_helpers
+from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills, has_its_helpers, is_quiet
 
 __all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
 
@@ -64,7 +63,7 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
     Only a dict with a '__name__' can be a module's, and only one of the same length can equal that of `__main__`.
     """
     if (
-        not _is_quiet(pickler)
+        not is_quiet(pickler)
         or StockPickler.save_dict is not stock_methods["save_dict"]
         or len(obj) == len(getattr(pickler, "_main", _dill._main_module).__dict__)
         or len(obj) == len(_dill._main_module.__dict__)
@@ -89,21 +88,10 @@ def _is_plain_dict(pickler: Any, obj: dict[Any, Any]) -> bool:
     return (
         "__name__" not in obj
         and n != len(main.__dict__)
-        and _is_quiet(pickler)
+        and is_quiet(pickler)
         and ((its_own := getattr(pickler, "_main", main)) is main or n != len(its_own.__dict__))
         and StockPickler.save_dict is stock_methods["save_dict"]
     )
-
-
-def _is_quiet(pickler: Any) -> bool:
-    """Tell whether dill neither traces what is saved, nor saves a session, and asks nobody what a pickler is."""
-    if _dill.is_dill is not _is_dill:
-        return False
-    depth = getattr(pickler, "_trace_depth", _UNKNOWN)
-    if depth is _UNKNOWN:  # it is no pickler of dill's, whose trace goes straight to the log
-        # No call in an "except": on PyPy a RecursionError in one becomes a TypeError.
-        return not _dill.logger.isEnabledFor(logging.INFO) and not getattr(pickler, "_session", False)
-    return depth is None and not getattr(pickler, "_session", False)
 
 
 def _mains(pickler: Any) -> tuple[Any, ...]:
@@ -140,7 +128,7 @@ def _lengths(pickler: Any) -> tuple[int, ...]:
         "__name__" not in globals_
         or (its_own is not main and "__name__" not in its_own.__dict__)
         or StockPickler.save_dict is not stock_methods["save_dict"]  # which dill calls
-        or not _is_quiet(pickler)
+        or not is_quiet(pickler)
     ):
         return ()
     return (len(globals_),) if its_own is main else (len(globals_), len(its_own.__dict__))
@@ -167,9 +155,6 @@ def _is_harmless(x: Any) -> bool:
             return c is object
     return False
 
-
-_UNKNOWN = object()
-_is_dill: Any = _dill.is_dill
 
 #: So many items are worth a look.
 _FEW = 50
