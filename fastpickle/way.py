@@ -30,7 +30,6 @@ from .engine.encoders import brief_ids, save_tuple
 from .engine.loop import save_all
 from .engine.parts import SHORTEST_OF_ATOMS
 from .engine.reduce import is_stocks, save_object
-from .engine.tasks import save_task
 from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
 from .objects.instances import HEAP_TYPE
 from .objects.known import METACLASS_IDS
@@ -89,8 +88,6 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             and not (is_worth := t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t))
         ):
             plan = COLD if is_hash else ASIDE
-            if not is_hash and save_task(pickler, obj, t):
-                return None, None
         else:
             plan = hooks.plan(pickler)
             rule = plan.graft_rule

@@ -12,6 +12,7 @@ import functools
 import gc
 import io
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -30,6 +31,7 @@ from oracle.compare import ALL, Implementation, Run, check, use
 import fastpickle
 from fastpickle import _stdlib, graft, hooks
 from fastpickle._stdlib import CPickler
+from fastpickle.at_once import tasks
 from fastpickle.engine import encoders
 from fastpickle.objects.last import last
 
@@ -450,6 +452,71 @@ def test_memo(ours: Implementation) -> None:
     for first in (code, closure, closure[0], code.co_consts, code.co_name, dill._dill, setattr, "cell_contents", [{}]):
         check(ORACLE, ours, _dumps([first, obj, first]), protocols=(4,))
         check(ORACLE, ours, _dumps(first, obj), protocols=(4,))
+
+
+def _reduce_partial(obj: Any) -> Any:
+    return functools.partial, (obj.func, *obj.args), vars(obj)
+
+
+def _forking(base: Any, run: Run) -> Any:
+    """Return a pickler as multiprocess has it: none that dill takes for its own, with a dispatch table of its own."""
+
+    class ForkingPickler(base):  # type: ignore[misc]  # it is a variable
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.dispatch_table = {**copyreg.dispatch_table, types.MethodType: _reduce_partial}
+
+    ForkingPickler.__module__ = "multiprocess.of_a_test"
+    return ForkingPickler
+
+
+@both
+@pytest.mark.parametrize("name", KINDS)
+def test_kind_by_a_pickler_of_multiprocess(name: str, ours: Implementation) -> None:
+    """Alone, and as a task, which are what is sent to another process."""
+    obj = kind(name)
+    for task in (obj, (obj, (1, [2]), {"x": obj}), (0, 1, len, ((obj, (1, 2.5)),), {}), {"f": obj}, [obj, obj]):
+        check(ORACLE, ours, lambda run, task=task: run.pickler.dump(task), protocols=(2, 4, 5), cls=_forking)
+
+
+@both
+@pytest.mark.parametrize("cls", [_forking, lambda base, run: base], ids=["multiprocess's", "dill's"])
+def test_task(
+    cls: Any, ours: Implementation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With what dill looks at: the dict of `__main__`, one that is as long, entries of others, a log."""
+    main = dill._dill._main_module
+    as_long = {f"name {i}": i for i in range(len(vars(main)))}
+
+    def check_all() -> None:
+        for part in (
+            vars(main),
+            as_long,
+            {"__name__": "sys"},
+            vars(sys),
+            {"__name__": "oracle.objects"},
+            main,
+            _Texts("a"),
+        ):
+            for task in ((_closure(1), part), (objects.function, (part,), {}), (functools.partial(len, 1), [part])):
+                check(ORACLE, ours, lambda run, task=task: run.pickler.dump(task), protocols=(2, 4), cls=cls)
+
+    check_all()
+    with monkeypatch.context() as patch:
+        patch.setitem(copyreg.dispatch_table, functools.partial, _reduce_partial)
+        check_all()
+    with monkeypatch.context() as patch:
+        patch.setattr(dill._dill, "_main_module", _small)
+        check_all()
+    task = (_closure(1), functools.partial(objects.function, [1]), {"x": 1})
+    logs = []
+    for implementation in (ORACLE, ours):
+        caplog.clear()
+        with caplog.at_level("INFO", logger="dill"):
+            use(implementation, 4, lambda run: run.pickler.dump(task), cls=cls)
+        logs.append([re.sub("0x[0-9a-f]+", "", record.getMessage()) for record in caplog.records])
+    assert logs[0] == logs[1]
+    assert len(logs[0]) > 5
 
 
 def _entry(t: type) -> Callable[[Any, Run], Any]:
@@ -1320,6 +1387,7 @@ def test_instances_are_for_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _SCRIPT = """
+import io
 import sys
 import dill
 import fastpickle
@@ -1337,7 +1405,18 @@ class Point:
 
 data = [1, 2, 3]
 objs = [countdown, Point, Point(1), [Point(i) for i in range(60)], lambda: data, Point(2).moved,
-        {{"f": countdown, "data": data * 50}}, globals(), (countdown, [*range(1000)])]
+        {{"f": countdown, "data": data * 50}}, globals(), (countdown, [*range(1000)]),
+        (countdown, (1, [2]), {{"x": None}}), (0, 1, sys.exit, ((countdown, (1, 2)), {{}})), [lambda: data, countdown]]
+
+class ForkingPickler(dill.Pickler):
+    "One that dill does not take for its own, as multiprocess's."
+    __module__ = "another"
+
+def dumps(obj, protocol, recurse):
+    file = io.BytesIO()
+    ForkingPickler(file, protocol, recurse=recurse).dump(obj)
+    return file.getvalue()
+
 for recurse in (False, True):
     for protocol in (2, 4, 5):
         for obj in objs:
@@ -1347,6 +1426,9 @@ for recurse in (False, True):
             from fastpickle.backends import dill as backend
             assert backend.dumps(obj, protocol, recurse=recurse) == stock, (obj, protocol)
             del backend
+            stock = dumps(obj, protocol, recurse)
+            with fastpickle.patched():
+                assert dumps(obj, protocol, recurse) == stock, (obj, protocol)
 print("same")
 """
 
@@ -1399,6 +1481,47 @@ def test_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         with fastpickle.patched():
             dill.dumps([obj, 1])
         assert len(by_dill) == n, name
+
+
+@pytest.mark.parametrize("cls", [_forking, lambda base, run: base], ids=["multiprocess's", "dill's"])
+def test_tasks_at_once(cls: Any) -> None:
+    """They are written at once, by any pickler, and what is no task is not tried as one."""
+    pool = (0, 1, objects.function, ((_closure(1), (1, 2)),), {})
+    for task, is_at_once in (
+        ((_closure(1), (1, 2.5), {"x": [None]}), True),
+        ((functools.partial(_closure(1), 2), (1,)), True),
+        ((objects.function, (1,), {}), True),
+        (pool, True),
+        ({"f": lambda: 1}, True),
+        ((_closure(1), [objects.Plain()]), False),
+        ((_closure(1), [*range(40)]), False),
+        ((_levels(5), 1), False),
+        (((((_closure(1),),),),), False),
+    ):
+        with fastpickle.patched():
+            pickler = cls(dill.Pickler, None)(io.BytesIO(), 4)
+            found = []
+            pickler.save = lambda *args, found=found: found.append(args)  # type: ignore[misc]  # it is not called
+            last.forget()
+            assert (tasks.is_task(task, type(task)) is True) == is_at_once, task
+            if is_at_once:
+                memo: Any = {}
+                assert tasks.encode_task(pickler, hooks.plan(cls(dill.Pickler, None)(io.BytesIO(), 4)), task, memo, [])
+
+
+def test_tasks_that_fail_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that cannot be encoded after all is left out for some tasks."""
+    tried = []
+    encode = tasks.encode
+    monkeypatch.setattr(tasks, "encode", lambda *args: (tried.append(1), encode(*args))[1])
+    last.forget()
+    task = (_executed("x = [1]\ndef f(): return x"), 1)
+    expected = dill.dumps(task)
+    with fastpickle.patched():
+        for _ in range(40):
+            assert dill.dumps(task) == expected
+    assert 2 <= len(tried) <= 4
+    last.forget()
 
 
 def test_entries_are_known() -> None:

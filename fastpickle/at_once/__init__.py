@@ -2,7 +2,8 @@
 
     fastpickle.dumps(obj), dill.dumps(obj) ──► quick    all of it by C, without a pickler
     pickler.dump(obj) ──────────────────────► small    plain data: all its bytes by one function, and one write
-                                               └── few     the same with instances, dates, classes ... in it
+                                               ├── few     the same with instances, dates, classes ... in it
+                                               └── tasks   a library's: functions, and what they are called with
 
 What turns out to be too much goes on in the loop (`fastpickle.engine`), from where it is.
 

@@ -27,7 +27,6 @@ from ..accelerator.splicing import write_dump
 from ..digests import small_hashes
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
-from ..engine.tasks import function_of
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.instances import has_only_a_dict, is_array
 from ..objects.known import METACLASS_IDS
@@ -54,6 +53,7 @@ from ..opcodes import (
 )
 from ..rules import GraftRule
 from .few import BY_NAME, begin_frame, go_on, save_few
+from .tasks import encode_task, is_task
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -117,10 +117,12 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
                 return False
             if save in hooks.hash_rules:
                 return small_hashes.at_once(pickler, obj, t) or 0
-            if function_of(obj, t) is not None:
-                return 0  # it is a task, with which `save` begins
         content = 0
-        if is_container and not may_graft and _begins_plain(obj, t):
+        if not is_own and (task := is_task(obj, t)) is not False:
+            if task is None:
+                return 0
+            content = _TASK
+        elif is_container and not may_graft and _begins_plain(obj, t):
             pass  # most often, and if there is an instance below it will be found
         elif is_container:
             table = type(pickler).dispatch  # a library that edits stock's has C asked less
@@ -195,7 +197,13 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     opened: list[Level] = []
     is_for_few = False
     try:
-        if content == _INSTANCES:
+        if content == _TASK:
+            is_all = is_for_few = encode_task(pickler, plan, obj, memo, pieces)
+            if not is_all:
+                memo.clear()
+                return 0
+            pieces.append(STOP)
+        elif content == _INSTANCES:
             is_all = False
             is_for_few = True
         elif _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0:
@@ -207,7 +215,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             is_for_few = (bool(opened) or content < _MUCH) and _is_next_no_plain_data(rest)
             if is_for_few and not content:
                 content = _content(obj, t, _MANY)
-        if is_for_few and pieces and rule is not STOCK_RULE:
+        if is_for_few and not is_all and pieces and rule is not STOCK_RULE:
             is_for_few = not _may_have_names(rule, pickler, b"".join(pieces), memo)
     except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
         memo.clear()
@@ -215,7 +223,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     except BaseException:  # an interrupt: nothing is written
         memo.clear()
         raise
-    if is_for_few:
+    if is_for_few and not is_all:
         opened.append((None, None, iter(() if opened else (obj,))))
         is_saved = save_few(pickler, plan, rule, lengths, obj, pieces, opened, may_graft, content >= _MUCH)
         if not is_saved:
@@ -270,6 +278,7 @@ _MUCH: Final = 1000
 _INSTANCES: Final = 500
 _SOMEBODYS: Final = 501
 _ARRAYS: Final = 502
+_TASK: Final = 503
 
 
 def _content(obj: Any, t: type, most: int) -> int:

@@ -1,11 +1,12 @@
-"""Tasks for another process: a function that a library saves by value, or a partial, and what it is called with.
+"""Tasks for another process, as a dump of its own: a function, or a partial, and what it is called with.
 
-    function_of(obj) --> save_task --+-- little ------> all of the dump is encoded, and written at once (`encoders`)
-                                     +-- much, or what only a library's functions can save -> hook by hook
+    is_task(obj) --> encode_task --+-- little ------> all of the dump (`encoders`)
+                                   +-- much, or what only a library's functions can save ---> hook by hook
 
-multiprocess and pathos send such tuples by dill, thousands of them, each a dump of its own.
+multiprocess and pathos send thousands of such tuples by dill.  C may be asked about what `dill.dumps` pickles, but
+gives up at functions that dill saves by value; of other picklers it is not known how they save a function.
 
-Not for: tasks of functions that are found under their names; those are for the C pickler (`graft`).
+Not for: what holds a function somewhere, and is none (`engine`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,7 @@ from pickle import BUILD
 from types import FunctionType
 from typing import Any, Final
 
-from .. import hooks
-from ..objects.instances import HIDES_WHAT_IS_READ
-from ..objects.known import METACLASS_IDS, has_reduce_entry
-from ..objects.last import last
-from .encoders import (
+from ..engine.encoders import (
     MOST,
     MOST_BRIEF,
     Memo,
@@ -30,27 +27,70 @@ from .encoders import (
     encode,
     encode_call,
     encode_tuple,
-    write_at_once,
 )
-from .tries import Tries
+from ..hooks import ATOM_IDS, Plan
+from ..objects.instances import HIDES_WHAT_IS_READ
+from ..objects.known import METACLASS_IDS, has_reduce_entry
+from ..objects.last import last
 
-__all__ = ["function_of", "save_task"]
+__all__ = ["encode_task", "is_task"]
 
 #: A task is of so few things, and so are its parts in which the function is sought, so many levels deep.
 _MOST_OF_TASK: Final = 8
 _LEVELS: Final = 3
-_tries: Final = Tries()  # beside those of what a library's functions save one by one
 
 
-def function_of(obj: Any, t: type, levels: int = _LEVELS) -> Any:
-    """Return the function or partial of an object that looks like a task; None if it does not.
+def is_task(obj: Any, t: type) -> bool | None:
+    """Tell whether an object looks like a task.
 
     Args:
-        obj: the object: a partial, or a list, tuple or dict that has one among the first things in it, or a function
-            that cannot be found under its name.
+        obj: the object: a partial, or a list, tuple or dict that has one or a function among the first things in it.
         t: its type.
-        levels: so many are looked at.
+
+    Returns:
+        Whether there is little in it, so that it may be encoded; None if it is a task all the same, and nothing else is
+        to be tried, since its function is saved by value.
     """
+    function = _function_of(obj, t, _LEVELS)
+    if function is None:
+        return False
+    if not last.is_no_task(_key(function)) and _are_brief((obj,), _LEVELS + 1):
+        return True
+    return None if type(function) is FunctionType and _is_by_value(function) else False
+
+
+def encode_task(pickler: Any, plan: Plan, obj: Any, memo: Memo, pieces: list[bytes]) -> bool:
+    """Append the opcodes of a task to `pieces`, and what is memoized to the empty memo.  Nobody's code runs.
+
+    Args:
+        pickler: a pickler that has not begun with the dump.
+        plan: what it allows now.
+        obj: all that is dumped: `is_task` says so.
+        memo, pieces: as said.
+
+    Returns:
+        Whether that is done; if not, what is in them is for nothing, and the like of it is not tried soon.
+    """
+    parts = Parts(pickler, plan)
+    try:
+        if plan.short_tuples:
+            encode(parts, obj, memo, 0, pieces)
+            if not parts.to_append:
+                return True
+    except Exception:  # what cannot be saved fails again where it is saved one by one
+        pass
+    last.remember_no_task(_key(_function_of(obj, type(obj), _LEVELS)))
+    return False
+
+
+def _key(function: Any) -> int:
+    """Return what tells the tasks of a function, or of a partial of it, from others."""
+    called = function.func if type(function) is partial else function
+    return id(called.__code__ if type(called) is FunctionType else type(called))
+
+
+def _function_of(obj: Any, t: type, levels: int) -> Any:
+    """Return the function or partial of what looks like a task; None if it does not."""
     if t is not tuple and t is not list and t is not dict:
         return obj if t is partial else None
     if levels == 0 or len(obj) > _MOST_OF_TASK:
@@ -58,10 +98,9 @@ def function_of(obj: Any, t: type, levels: int = _LEVELS) -> Any:
     for x in [*obj.values()] if t is dict else obj:  # another thread may change a dict
         t = type(x)
         if t is FunctionType:
-            if _is_by_value(x):
-                return x
-        elif id(t) not in hooks.ATOM_IDS:
-            found = function_of(x, t, levels - 1)
+            return x
+        if id(t) not in ATOM_IDS:
+            found = _function_of(x, t, levels - 1)
             if found is not None:
                 return found
     return None
@@ -72,30 +111,6 @@ def _is_by_value(obj: Any) -> bool:
     module = obj.__module__
     name = obj.__qualname__
     return (type(module) is str and module == "__main__") or (type(name) is str and "<" in name)
-
-
-def save_task(pickler: Any, obj: Any, t: type) -> bool:
-    """Write what looks like a task, if there is little in it.
-
-    Args:
-        pickler: a pickler that has begun with a dump.
-        obj: all that is dumped.
-        t: its type.
-
-    Returns:
-        Whether it is written; if not, nothing is.  Nobody's code has run.
-    """
-    function = function_of(obj, t)
-    if function is None or not _are_brief((obj,), _LEVELS + 1):
-        return False
-    called = function.func if type(function) is partial else function
-    key = id(called.__code__ if type(called) is FunctionType else type(called))
-    if last.is_no_task(key):
-        return False
-    if write_at_once(Parts(pickler, hooks.plan(pickler)), encode, obj, tries=_tries):
-        return True
-    last.remember_no_task(key)
-    return False
 
 
 def _are_brief(objs: Any, levels: int, *, in_cells: bool = False) -> bool:
@@ -110,7 +125,7 @@ def _are_brief(objs: Any, levels: int, *, in_cells: bool = False) -> bool:
         return False
     for x in objs:
         t = type(x)
-        if id(t) in hooks.ATOM_IDS:
+        if id(t) in ATOM_IDS:
             continue
         held: Any = ()
         if t is tuple or t is list or t is dict:
