@@ -35,6 +35,7 @@ __all__ = [
     "MAY_RUN_OUT_OF_STACK",
     "MEMOIZES_BUFFERS",
     "NO_VALUE",
+    "PARTS_OF_METHODS",
     "TELLS_WHOSE",
     "CPickler",
     "Framer",
@@ -245,6 +246,13 @@ else:
 
 #: Whether stock asks an iterator once more after a batch that was not full (from 3.14 on): a deque's may raise then.
 ASKS_AGAIN: bool = "batched" in vars(pickle)
+
+#: The methods that stock calls for a part of what another one of its methods does, in newer Pythons.
+PARTS_OF_METHODS: tuple[str, ...] = tuple(
+    name
+    for name in ("_save_bytes_no_memo", "_save_bytearray_no_memo", "_save_toplevel_by_name")
+    if hasattr(StockPickler, name)
+)
 
 if ASKS_AGAIN:
 

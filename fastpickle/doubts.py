@@ -68,10 +68,10 @@ class Dump:
         self.entries = entries_of(pickler.dispatch)
         self.names: Any = None
         self.methods: Any = None
-        self.nobodys: dict[type, frozenset[str]] = {}
+        self.nobodys: dict[type, Any] = {}
         self.looks = 4
         self.not_brief: set[int] = set()
-        self.known: dict[type, frozenset[str]] = {}
+        self.known: dict[type, Any] = {}
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
         self.way = way

@@ -50,11 +50,21 @@ Not for: saving anything, and not for knowing libraries: those tell about themse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from io import FileIO
 from operator import attrgetter, itemgetter
 from types import BuiltinMethodType, FunctionType, NoneType
 from typing import Any, Final
 
-from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, CPickler, Framer, StockPickler, stock_methods
+from ._stdlib import (
+    FRAMES_ARE_BYTESIO,
+    NO_VALUE,
+    PARTS_OF_METHODS,
+    CPickler,
+    Framer,
+    StockPickler,
+    is_usual_file,
+    stock_methods,
+)
 from .older import batch_methods
 from .rules import LIBRARIES, GraftRule, HashRule, load_library
 
@@ -252,11 +262,11 @@ known_save_globals: Final[set[Any]] = {stock_methods["save_global"]}
 #: Attributes of an instance that are hooks.
 INSTANCE_HOOKS: Final = frozenset(
     ("save", "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems",
-     "_BATCHSIZE", "reducer_override")
+     "_BATCHSIZE", "reducer_override", *PARTS_OF_METHODS)
 )  # fmt: skip
 _METHODS: Final = (
     "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_appends", "_batch_setitems", "_BATCHSIZE",
-    "__getattribute__",
+    "__getattribute__", *PARTS_OF_METHODS,
 )  # fmt: skip
 #: The methods of a class that are hooks, but for `save`.
 methods_of: Final = attrgetter(*_METHODS)
@@ -321,7 +331,7 @@ def plan(pickler: Any) -> Plan:
             or len(framer.__dict__) != 2  # file_write and current_frame: nothing of the framer is overridden
             or write.__func__ is not _framer_write
             or write.__self__ is not framer
-            or (framer.current_frame is None and type(framer.file_write) is not BuiltinMethodType)
+            or (framer.current_frame is None and not _may_be_joined(framer.file_write, state["proto"]))
         ):
             return PLAIN
         dispatch = pickler.dispatch
@@ -342,6 +352,14 @@ def plan(pickler: Any) -> Plan:
         return found if found.is_choice_right is None or found.is_choice_right(pickler) else PLAIN
     except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
         return PLAIN
+
+
+def _may_be_joined(file_write: Any, proto: Any) -> bool:
+    """Tell whether opcodes may be written together where there is no frame, or before there is one."""
+    if type(file_write) is not BuiltinMethodType:
+        return False
+    file = file_write.__self__  # without frames a list's `append` gets each opcode, and so may what is behind a buffer
+    return proto >= 4 or is_usual_file(file) or type(file) is FileIO
 
 
 def are_fetched(objs: Iterable[Any], rewrites: Callable[[type], Any] | None) -> bool:

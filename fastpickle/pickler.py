@@ -80,6 +80,7 @@ _stock_save_dict = stock_methods["save_dict"]
 _stock_save_list = stock_methods["save_list"]
 _stock_save_str = stock_methods["save_str"]
 _stock_save_bytes = stock_methods["save_bytes"]
+_save_no_memo = stock_methods.get("_save_bytes_no_memo")  # which newer Pythons have, and call for bytes
 _stock_save_none = stock_methods["save_none"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
@@ -254,7 +255,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     elif entry is _stock_save_float and t is float:
                         self.write(pack_binfloat(BINFLOAT, obj))
                         return
-                    elif entry is _stock_save_bytes and t is bytes and len(obj) <= 255 and self.proto >= 3:
+                    elif (
+                        entry is _stock_save_bytes
+                        and t is bytes
+                        and len(obj) <= 255
+                        and self.proto >= 3
+                        and (_save_no_memo is None or getattr(self._save_bytes_no_memo, "__func__", 0) is _save_no_memo)
+                    ):
                         self.write(SHORT_BINBYTES[len(obj)] + obj)
                         self.memoize(obj)
                         return

@@ -30,7 +30,7 @@ from typing import Any, Final
 from .._stdlib import CPickler
 from ..hooks import Plan, are_fetched
 from ..objects import arrays
-from ..objects.instances import LOOKED_INTO, is_array
+from ..objects.instances import LOOKED_INTO, Names, is_array
 from ..objects.known import (
     METACLASS_IDS,
     Refused,
@@ -330,7 +330,7 @@ class _Table(dict[type, Any]):
 _idle: Final[tuple[list[Any], ...]] = tuple([] for _ in range(12))
 
 
-def take(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict[Any, frozenset[str]]) -> Any:
+def take(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], known: dict[Any, Names]) -> Any:
     """Return a C pickler that begins where `pickler` is.
 
     Args:

@@ -16,11 +16,13 @@ Not for: plain data (`small` begins with that, and takes half as long), nor for 
 from __future__ import annotations
 
 import copyreg
+from collections import deque
 from itertools import chain
 from operator import length_hint
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
 from typing import Any, Final
 
+from .._stdlib import ASKS_AGAIN
 from ..accelerator.lazymemo import BEHIND_FEW
 from ..accelerator.offers import FEWEST
 from ..accelerator.splicing import restore
@@ -30,7 +32,7 @@ from ..engine.columns import forget
 from ..engine.encoders import Memo, NotBrief, Parts, encode_all, encode_name
 from ..engine.levels import Level, note_levels, save_levels
 from ..engine.loop import save_all
-from ..engine.reduce import LIST_ITERATORS, PAIR_ITERATORS, WRITTEN_IN_C, reduced, usual_form
+from ..engine.reduce import LIST_ITERATORS, WRITTEN_IN_C, are_pairs_nobodys, reduced, usual_form
 from ..hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
 from ..objects.instances import ASKED_FOR, HIDES_WHAT_IS_READ, has_known_reduce, has_only_a_dict
 from ..objects.known import METACLASS_IDS, has_reduce_entry
@@ -342,7 +344,7 @@ def _encode(
                     kind = kinds[t] = _kind_of(pickler, plan, t)
                 if kind == _BARE:
                     state = x.__dict__
-                    if type(state) is not dict or not state or not ASKED_FOR.isdisjoint(state):
+                    if type(state) is not dict or not state or not state.keys().isdisjoint(ASKED_FOR):
                         return _put_back(levels, owner, ending, items, _MUCH)
                     # Its reduce gives copyreg.__newobj__, (t,), state; the first one leaves a note in the class.
                     if id(t) in memo:
@@ -503,11 +505,24 @@ def undo_few(pickler: Any) -> None:
         restore(pickler.framer)
 
 
+_DequeIterator: Final[type] = type(iter(deque()))
+
+
 def _are_few(obj: Any, listitems: Any, dictitems: Any) -> bool:
     """Tell whether the items that a reduce gave iterators over are few, and nobody's code runs to find them."""
     if listitems is not None:
-        return dictitems is None and type(listitems) in LIST_ITERATORS and length_hint(listitems) <= _MOST_ITEMS
-    if type(dictitems) not in PAIR_ITERATORS:
+        return (
+            dictitems is None
+            and type(listitems) in LIST_ITERATORS
+            and length_hint(listitems) <= _MOST_ITEMS
+            # Where stock asks once more at the end, a deque may have been changed by then; not by atoms.
+            and (
+                not ASKS_AGAIN
+                or type(listitems) is not _DequeIterator
+                or (type(obj) is deque and ATOM_IDS.issuperset(map(id, map(type, obj))))
+            )
+        )
+    if not are_pairs_nobodys(obj, dictitems):
         return False
     n = length_hint(dictitems, -1)
     if n < 0:  # that of an OrderedDict does not tell it, but gives all it has left

@@ -16,7 +16,7 @@ from types import BuiltinMethodType
 from typing import Any, Final
 
 from .. import graft, hooks
-from .._stdlib import BATCHSIZE, Framer, StockPickler, stock_methods
+from .._stdlib import BATCHSIZE, PARTS_OF_METHODS, Framer, StockPickler, stock_methods
 from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, take_own
 from ..accelerator.differences import made_ours
 from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
@@ -31,6 +31,7 @@ __all__ = ["Quick"]
 _attributes = attrgetter(
     "save", "dump", "__init__", "__new__", "__setattr__", "memoize", "put", "get", "persistent_id", "save_reduce",
     "save_global", "_batch_appends", "_batch_setitems", "_BATCHSIZE", "__getattribute__", "fastpickle_grafts",
+    *PARTS_OF_METHODS,
 )  # fmt: skip
 #: A larger table of the memo is not kept for the next dump, nor any for more dumps than so many: to clear one of
 #: 128 KiB takes 4 us, to let it grow again 15 us.

@@ -47,9 +47,12 @@ _CATCHES_WARNINGS: Final = (
 )
 
 
+_save_code: Final = _dill.save_code  # what the dispatch table has, whatever comes to stand under that name
+
+
 def _arguments_of(code: CodeType) -> tuple[Any, ...]:
     """Return what `save_code` calls `_create_code` with."""
-    return given_by(_dill.save_code, code)[1]
+    return given_by(_save_code, code)[1]
 
 
 class _Met:
@@ -104,7 +107,7 @@ def _unmemoized_in(args: tuple[Any, ...]) -> Iterator[Any]:
     for x in args:
         if type(x) is tuple and x:
             yield from _unmemoized_in(x)
-        elif id(type(x)) in NUMBER_IDS or x == ():
+        elif id(type(x)) in NUMBER_IDS or type(x) is tuple:  # an empty one
             yield x
         elif id(type(x)) not in ATOM_IDS:
             raise NotBrief

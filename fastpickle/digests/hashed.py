@@ -23,15 +23,15 @@ from ..engine.levels import end_frozenset, put
 from ..engine.reduce import (
     AS_CLASS,
     LIST_ITERATORS,
-    PAIR_ITERATORS,
+    are_pairs_nobodys,
     is_nobodys,
     reduce_value,
     usual_form,
     watched_parts,
 )
 from ..hooks import Plan, Write, hash_savers, saved_by_name
-from ..objects.instances import HEAP_TYPE
-from ..objects.known import METACLASS_IDS, is_by_name, reducer
+from ..objects.instances import is_plain_class
+from ..objects.known import METACLASS_IDS, is_by_name, is_heap_type, reducer
 from .hashing import append_batches, save_all, set_batches
 from .shapes import are_sortable, sorted_pairs
 
@@ -121,7 +121,7 @@ def _is_quiet(plan: Plan, obj: Any, t: type) -> bool:
     """Tell whether the class's own `save` runs nobody's code before it comes to stock's."""
     if id(t) in METACLASS_IDS:
         return True
-    if t.__flags__ & HEAP_TYPE:
+    if is_heap_type(t):
         return False  # it is asked for its `__class__`
     if plan.is_choice is None or not plan.is_choice(t):
         return True
@@ -131,6 +131,13 @@ def _is_quiet(plan: Plan, obj: Any, t: type) -> bool:
 
 #: Types whose objects are asked for their name without running anybody's code.
 _HAVE_A_NAME: Final = frozenset((type, FunctionType, BuiltinFunctionType))
+
+
+def _is_memoized(plan: Plan, t: type) -> bool:
+    """Tell whether `memoize` is stock's for instances of a type, whose `__class__`, which it asks for, is that type."""
+    return plan.hash_rule.memoizes(t) and (  # type: ignore[union-attr]  # there is one
+        not is_heap_type(t) or (id(type(t)) in METACLASS_IDS and is_plain_class(t))
+    )
 
 
 def _reducer(pickler: Any, plan: Plan, t: type) -> Any:
@@ -146,7 +153,7 @@ def _reducer(pickler: Any, plan: Plan, t: type) -> Any:
     if not dump.looks or id(t) in METACLASS_IDS or t is FunctionType or t is BuiltinFunctionType:
         return None
     dump.looks -= 1  # where code of others runs between the objects, the looks cost more than they give
-    if plan.hash_rule.memoizes(t):  # type: ignore[union-attr]  # there is one
+    if _is_memoized(plan, t):
         reducers[t] = reducer(pickler, plan, t)
         return reducers[t]
     return None
@@ -173,11 +180,11 @@ def save_instance(pickler: Any, plan: Plan, obj: Any, rv: Any, is_entrys: bool =
     if (
         state_setter is not None
         or (listitems is not None and type(listitems) not in LIST_ITERATORS)
-        or (dictitems is not None and type(dictitems) not in PAIR_ITERATORS)
-        or not plan.hash_rule.memoizes(type(obj))  # type: ignore[union-attr]  # there is one
+        or (dictitems is not None and not are_pairs_nobodys(obj, dictitems))
+        or (is_asked and not _is_memoized(plan, type(obj)))  # else it is known to be
     ):
         return False
-    if is_asked and (type(rv[0]) not in _HAVE_A_NAME or type(obj).__flags__ & HEAP_TYPE):
+    if is_asked and (type(rv[0]) not in _HAVE_A_NAME or is_heap_type(type(obj))):
         doubt(pickler)  # for the function's name, and the object's class
     form = usual_form(plan, obj, rv)
     if form is None:

@@ -26,7 +26,8 @@ from ..engine.levels import end_tuple, put
 from ..engine.loop import commit_frame
 from ..hooks import ATOM_IDS, ATOMS, Plan, Write, hash_savers
 from ..objects.arrays import is_of_numpy
-from ..objects.instances import HEAP_TYPE, STDLIBS, is_array
+from ..objects.instances import STDLIBS, is_array
+from ..objects.known import is_heap_type
 from ..opcodes import (
     BININT1,
     MEMOIZED_DICT,
@@ -75,7 +76,7 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     first = type(next(iter(obj.values() if t is dict else obj)))
     if n < _FEWEST:
         return id(first) in _CONTAINER_IDS
-    if id(first) in _PLAIN_IDS or first.__flags__ & HEAP_TYPE:
+    if id(first) in _PLAIN_IDS or is_heap_type(first):
         return True
     if first not in STDLIBS:
         return False

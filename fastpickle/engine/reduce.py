@@ -22,18 +22,20 @@ from decimal import Decimal
 from functools import partial
 from itertools import chain, islice
 from pickle import APPEND, APPENDS, BUILD, MARK, NEWOBJ, NEWOBJ_EX, POP, REDUCE, SETITEM, SETITEMS, TUPLE2
-from types import BuiltinMethodType
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from .._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from ..doubts import Dump, doubt, holds, settled, watched
-from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left
+from ..hooks import ASIDE, ATOM_IDS, Plan, Reduced, Write, entry_writers, nothing_left
 from ..objects.instances import (
     ASKED_FOR,
+    ASKED_FOR_OF_DICT,
     HAVE_A_NAME,
     HEAP_TYPE,
     HIDES_WHAT_IS_READ,
     has_own_reduce,
+    in_class,
     is_default,
     is_plain_class,
 )
@@ -46,8 +48,8 @@ from .plain import append_batches, set_batches
 __all__ = [
     "AS_CLASS",
     "LIST_ITERATORS",
-    "PAIR_ITERATORS",
     "WRITTEN_IN_C",
+    "are_pairs_nobodys",
     "is_nobodys",
     "is_stocks",
     "old_value",
@@ -239,7 +241,7 @@ def _save_items(pickler: Any, plan: Plan, obj: Any, listitems: Any, dictitems: A
         else:
             pickler._batch_appends(*for_batch(watched(pickler, listitems), obj))
     if dictitems is not None:
-        if type(dictitems) in PAIR_ITERATORS and holds(pickler, plan):
+        if are_pairs_nobodys(obj, dictitems) and holds(pickler, plan):
             items = chain.from_iterable(dictitems)
             few = list(islice(items, 2 * SHORTEST_RUN))
             if 0 < len(few) < 2 * SHORTEST_RUN:
@@ -316,9 +318,28 @@ def is_nobodys(reduce: Any, obj: Any, t: type, has_default: bool) -> bool:
         return reduce.__self__ is obj and (
             has_default
             # Another metaclass may have flags, and a hash, of its own.
-            or (id(type(t)) in METACLASS_IDS and (not t.__flags__ & HEAP_TYPE or t in WRITTEN_IN_C))
+            or (
+                id(type(t)) in METACLASS_IDS
+                and (not t.__flags__ & HEAP_TYPE or t in WRITTEN_IN_C)
+                and _asks_nobody(obj, t)
+            )
         )
     return reduce is _reduce_complex
+
+
+def _asks_nobody(obj: Any, t: type) -> bool:
+    """Tell whether a reduce that is written in C has asked nothing of the object that may be anybody's."""
+    if t is MethodType:
+        return type(obj.__func__) is FunctionType  # else the name may be a property
+    if t is OrderedDict:
+        own = obj.__dict__
+        return are_pairs_nobodys(obj, None) and type(own) is dict and ASKED_FOR_OF_DICT.isdisjoint(own)
+    if not t.__dictoffset__:
+        return t is not _OrderedItems
+    if in_class(t, "__reduce__") is in_class(object, "__reduce__"):
+        return False
+    own = obj.__reduce__  # not its `__dict__`, which an exception has not got until somebody asks for it
+    return type(own) is BuiltinMethodType and own.__self__ is obj
 
 
 #: Types whose reduce is C, although they are heap types in some Pythons.
@@ -389,7 +410,27 @@ _OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]
 #: Iterators over items that run nobody's code; the second ones give pairs, and nothing else.
 _ListIterator: Any = type(iter([]))
 LIST_ITERATORS: frozenset[type] = frozenset((_ListIterator, type(iter(())), type(iter(deque()))))
-PAIR_ITERATORS: frozenset[type] = frozenset((type(iter({}.items())), type(iter(OrderedDict().items()))))
+_PairIterator: Any = type(iter({}.items()))
+_OrderedItems: Any = type(iter(OrderedDict().items()))
+
+
+def are_pairs_nobodys(obj: Any, dictitems: Any) -> bool:
+    """Tell whether an iterator over pairs that a reduce gave runs nobody's code, and gives nothing else.
+
+    That of an OrderedDict looks its keys up, so they must be atoms; whose iterator it is cannot be told of others.
+
+    Args:
+        obj: what was reduced.
+        dictitems: the iterator; None for that of the OrderedDict `obj`.
+    """
+    t = type(dictitems)
+    if t is _PairIterator:
+        return True
+    return (
+        (t is _OrderedItems or dictitems is None)
+        and type(obj) is OrderedDict
+        and ATOM_IDS.issuperset(map(id, map(type, obj)))
+    )
 
 
 def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:

@@ -34,6 +34,7 @@ from .arrays import HEAP_TYPE
 __all__ = [
     "ABSENT",
     "ASKED_FOR",
+    "ASKED_FOR_OF_DICT",
     "DATACLASS_GETSTATE",
     "GETATTRIBUTES",
     "HAVE_A_NAME",
@@ -45,6 +46,7 @@ __all__ = [
     "NOBODYS",
     "REDUCES",
     "STDLIBS",
+    "Names",
     "are_texts",
     "has_a_usual_name",
     "has_known_reduce",
@@ -60,27 +62,37 @@ __all__ = [
     "own_reduce",
 ]
 
+
+class Names(tuple[str, ...]):
+    """Names that the attributes of an instance must not have: looked up there, so that no key is asked for its hash."""
+
+    __slots__ = ()
+
+    def isdisjoint(self, attributes: Any) -> bool:  # those are an exact dict
+        return attributes.keys().isdisjoint(self)  # type: ignore[no-any-return]  # of a set it would look up the keys
+
+
 #: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
-ASKED_FOR = frozenset(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
+ASKED_FOR = Names(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
 #: Those that are nearly always there if a class has a reduce of its own.
 REDUCES = frozenset(("__reduce__", "__reduce_ex__", "__getstate__"))
 #: The same for a dict of a class of its own.
-_ASKED_FOR_OF_DICT = ASKED_FOR | {"items", "keys", "__iter__"}
+ASKED_FOR_OF_DICT = Names((*ASKED_FOR, "items", "keys", "__iter__"))
 
 
-class _NamesAmongTexts(frozenset[str]):
+class _NamesAmongTexts(Names):
     """The same where a function of the class reads the instance: another key may be asked whether it is equal."""
 
     def isdisjoint(self, attributes: Any) -> bool:
-        return are_texts(map(id, map(type, attributes))) and frozenset.isdisjoint(self, attributes)
+        return are_texts(map(id, map(type, attributes))) and super().isdisjoint(attributes)
 
 
 are_texts = frozenset((id(str),)).issuperset
 #: What hides that function, or what it reads.
-HIDES_WHAT_IS_READ: frozenset[str] = _NamesAmongTexts(ASKED_FOR)
-_HIDES_WHAT_IS_READ_OF_DICT: frozenset[str] = _NamesAmongTexts(_ASKED_FOR_OF_DICT)
+HIDES_WHAT_IS_READ: Names = _NamesAmongTexts(ASKED_FOR)
+_HIDES_WHAT_IS_READ_OF_DICT: Names = _NamesAmongTexts(ASKED_FOR_OF_DICT)
 #: No names: the instance has no attributes of its own, or a reduce that looks none up.
-NOBODYS: frozenset[str] = frozenset()
+NOBODYS = Names()
 
 #: Those whose classes are found, and saved, as those of `type` are.
 METACLASSES = (type, ABCMeta, enum.EnumMeta)
@@ -118,7 +130,7 @@ ABSENT: Any = object()
 
 def _functions(t: type) -> tuple[Any, ...]:
     """Return all that a reduce of an instance of `t` asks the class for."""
-    return tuple(in_class(t, name) for name in (*sorted(_ASKED_FOR_OF_DICT), "__getattribute__"))
+    return tuple(in_class(t, name) for name in (*sorted(ASKED_FOR_OF_DICT), "__getattribute__"))
 
 
 #: Types whose reduce runs only the standard library's code, and what that was at import.
@@ -148,7 +160,7 @@ _ENUM_REDUCES = {
 }
 
 
-def names(t: type, entry: Any) -> frozenset[str] | None:
+def names(t: type, entry: Any) -> Names | None:
     """Tell whether instances of `t` may be reduced by anybody, as often as he likes, at protocol 2 or higher.
 
     Costs 3 to 10 us, and runs no code of others.  The answer holds until somebody's code runs.
@@ -195,12 +207,12 @@ def is_learnt(t: type) -> bool:
     return t in STDLIBS
 
 
-def _hiding(t: type) -> frozenset[str]:
+def _hiding(t: type) -> Names:
     if not t.__dictoffset__:
         return NOBODYS
     if has_own_reduce(t):
         return _HIDES_WHAT_IS_READ_OF_DICT if issubclass(t, dict) else HIDES_WHAT_IS_READ
-    return _ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
+    return ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
 
 
 def is_plain_class(t: type) -> bool:
@@ -391,7 +403,7 @@ def has_known_reduce(t: type) -> bool:
 
 
 #: What a class has that changes how an attribute is got, or what comes of a reduce.
-_ASKED_OR_GOT = ASKED_FOR | {"__getattribute__", "__getattr__", "__class__"}
+_ASKED_OR_GOT = frozenset(ASKED_FOR) | {"__getattribute__", "__getattr__", "__class__"}
 _UNUSUAL = _ASKED_OR_GOT | {"__slots__"}
 _NO_SLOTS: list[str] = []
 
@@ -422,10 +434,24 @@ _UNKNOWN: Any = None
 
 
 def _slot_names(t: type) -> Any:
-    """Return a list of the names of the slots that make a state, as the reduce itself finds them; or something else."""
+    """Return a list of the names of the slots that make a state, or something else: what `copyreg._slotnames` gives.
+
+    That would leave them on the class, where stock does not if an instance turns out to have a reduce of its own.
+    """
     cached = vars(t).get("__slotnames__", ABSENT)
     if cached is not ABSENT:
         return cached
-    if not any("__slots__" in vars(c) for c in t.__mro__[:-1]):
-        return []
-    return copyreg._slotnames(t)  # type: ignore[attr-defined]
+    found: list[str] = []
+    for c in t.__mro__[:-1]:
+        slots = vars(c).get("__slots__", ())
+        names_of_c = (slots,) if type(slots) is str else slots
+        if type(names_of_c) not in _SEQUENCES or not are_texts(map(id, map(type, names_of_c))):
+            return None  # somebody's code would run
+        for name in names_of_c:
+            is_mangled = name.startswith("__") and not name.endswith("__")
+            if name not in ("__dict__", "__weakref__"):
+                found.append(f"_{c.__name__.lstrip('_')}{name}" if is_mangled and c.__name__.strip("_") else name)
+    return found
+
+
+_SEQUENCES = (tuple, list, dict)

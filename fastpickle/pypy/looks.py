@@ -313,8 +313,10 @@ def kind_of(pickler: Any, t: type) -> int:
     elif getnewargs is not _ABSENT or not (has_slots or has_dict):
         return BY_ANYBODY
     if has_slots:
+        if has_dict:  # then the instance may have a reduce of its own, which does not ask for the slots
+            return BY_ANYBODY
         slots = copyreg._slotnames(t)  # type: ignore[attr-defined]  # which the reduce asks, too
-        if has_dict or type(slots) is not list or any(type(_found(t, x)) is not MemberDescriptorType for x in slots):
+        if type(slots) is not list or any(type(_found(t, x)) is not MemberDescriptorType for x in slots):
             return BY_ANYBODY
         return BY_STDLIB
     return BY_DEFAULT
