@@ -1092,6 +1092,31 @@ def test_templates(ours: Implementation) -> None:
 
 
 @needs_code
+@both
+def test_code_that_is_odd(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constants are compared with nothing; and what stands where dill's function stood is not asked."""
+    f = _closure(1, 2)
+    compared = []
+
+    class Constant:
+        def __eq__(self, other: object) -> bool:
+            compared.append(other)
+            return False
+
+        def __reduce__(self) -> Any:
+            return objects.Plain, ()
+
+    code = f.__code__.replace(co_consts=(None, Constant()))
+    g = types.FunctionType(code, f.__globals__, "g", None, f.__closure__)
+    for _ in range(5):
+        check(ORACLE, ours, _dumps(g), protocols=(4,))
+    assert not compared
+    monkeypatch.setattr(dill._dill, "save_code", lambda pickler, obj: pickler.save_reduce(str, ("mine",), obj=obj))
+    for _ in range(5):
+        check(ORACLE, ours, _dumps([1, _closure(1)]), protocols=(4,))
+
+
+@needs_code
 def test_templates_are_forgotten() -> None:
     """With the code object; and of what has code in it there is none."""
     with fastpickle.patched():

@@ -333,6 +333,57 @@ def test_user_code(stock: Any, ours: Any) -> None:
             assert Ordered.compared == compared
 
 
+class Text:
+    """Says that it is a text, as proxies do, so that joblib's hasher does not memoize it."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    @property
+    def __class__(self) -> Any:
+        return str
+
+    @__class__.setter
+    def __class__(self, cls: Any) -> None:
+        raise AttributeError
+
+    def __reduce__(self) -> Any:
+        return Text, (self.length,)
+
+
+class _NoFlags(type):
+    """Has no flags for those who ask."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        if name == "__flags__":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+class Flagless(metaclass=_NoFlags):
+    """An instance of a class of that."""
+
+
+@pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
+@pytest.mark.parametrize("cls", [lambda: Text(3), Flagless], ids=["text", "no flags"])
+def test_class_that_says_otherwise(stock: Any, ours: Any, cls: Any) -> None:
+    """What an object says of its class, and the class of itself, is asked as by stock, also in rows and in many."""
+    obj = cls()
+    for held in (
+        {"a": obj, "b": obj},
+        [obj] * 2,
+        [obj] * 30,
+        [{"i": i, "o": obj} for i in range(25)],
+        [[cls(), i] for i in range(60)],
+        {i: (obj, i) for i in range(80)},
+    ):
+        expected = digest_of(stock, held)
+        assert type(expected) is str
+        with fastpickle.patched():
+            assert digest_of(stock, held) == expected
+        assert digest_of(ours, held) == expected
+
+
 def test_unknown_hooks() -> None:
     """A subclass that overrides more, or functions that are not those that were read, take the general path."""
     data = [{"b": i, "a": [i]} for i in range(50)]

@@ -34,7 +34,7 @@ from ..engine.levels import Level, note_levels, save_levels
 from ..engine.loop import save_all
 from ..engine.reduce import LIST_ITERATORS, WRITTEN_IN_C, are_pairs_nobodys, reduced, usual_form
 from ..hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
-from ..objects.instances import ASKED_FOR, HIDES_WHAT_IS_READ, has_known_reduce, has_only_a_dict
+from ..objects.instances import HIDES_WHAT_IS_READ, has_known_reduce, has_only_a_dict, hides_no_reduce
 from ..objects.known import METACLASS_IDS, has_reduce_entry
 from ..objects.likely import is_for_stock
 from ..opcodes import (
@@ -344,7 +344,7 @@ def _encode(
                     kind = kinds[t] = _kind_of(pickler, plan, t)
                 if kind == _BARE:
                     state = x.__dict__
-                    if type(state) is not dict or not state or not state.keys().isdisjoint(ASKED_FOR):
+                    if type(state) is not dict or not state or not hides_no_reduce(state):
                         return _put_back(levels, owner, ending, items, _MUCH)
                     # Its reduce gives copyreg.__newobj__, (t,), state; the first one leaves a note in the class.
                     if id(t) in memo:

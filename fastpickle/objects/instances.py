@@ -52,6 +52,8 @@ __all__ = [
     "has_known_reduce",
     "has_only_a_dict",
     "has_own_reduce",
+    "hides_no_reduce",
+    "hides_nothing_of_dict",
     "in_class",
     "is_array",
     "is_bare",
@@ -74,6 +76,24 @@ class Names(tuple[str, ...]):
 
 #: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
 ASKED_FOR = Names(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
+
+
+def hides_no_reduce(state: dict[str, Any]) -> bool:
+    """Tell what `ASKED_FOR.isdisjoint` does, sooner."""
+    return not (
+        "__reduce_ex__" in state
+        or "__reduce__" in state
+        or "__getstate__" in state
+        or "__getnewargs__" in state
+        or "__getnewargs_ex__" in state
+    )
+
+
+def hides_nothing_of_dict(state: dict[str, Any]) -> bool:
+    """Tell what `ASKED_FOR_OF_DICT.isdisjoint` does, sooner."""
+    return hides_no_reduce(state) and not ("items" in state or "keys" in state or "__iter__" in state)
+
+
 #: Those that are nearly always there if a class has a reduce of its own.
 REDUCES = frozenset(("__reduce__", "__reduce_ex__", "__getstate__"))
 #: The same for a dict of a class of its own.

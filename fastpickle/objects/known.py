@@ -28,12 +28,16 @@ from .._stdlib import NO_VALUE, entry_of, stock_methods
 from ..hooks import Plan
 from .arrays import is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
 from .instances import (
+    ASKED_FOR,
+    ASKED_FOR_OF_DICT,
     HEAP_TYPE,
     LOOKED_INTO,
     METACLASSES,
     Names,
     are_texts,
     has_own_reduce,
+    hides_no_reduce,
+    hides_nothing_of_dict,
     is_array,
     is_bare,
     names,
@@ -87,11 +91,11 @@ def reduce_of(t: type, hiding: Names, proto: int) -> Any:
         reduce = own_reduce(t, proto) or reduce
         if not hiding:
             return reduce
-        hides_nothing = frozenset(hiding).isdisjoint  # as that of `hiding` itself does it, with a call less
+        hides_it = frozenset(hiding).isdisjoint  # as that of `hiding` itself does it, with a call less
 
         def read(obj: Any) -> Any:
             state = obj.__dict__
-            if type(state) is dict and are_texts(map(id, map(type, state))) and hides_nothing(state):
+            if type(state) is dict and are_texts(map(id, map(type, state))) and hides_it(state):
                 return reduce(obj)
             raise Refused
 
@@ -106,10 +110,16 @@ def reduce_of(t: type, hiding: Names, proto: int) -> Any:
             raise Refused
 
         return looked_into
+    sooner = {id(ASKED_FOR): hides_no_reduce, id(ASKED_FOR_OF_DICT): hides_nothing_of_dict}
+    hides_nothing = sooner.get(id(hiding), hiding.isdisjoint)
     if is_pure is not None or not is_bare(t):
 
         def looked_at(obj: Any) -> Any:
-            if type(state := obj.__dict__) is dict and hiding.isdisjoint(state) and (is_pure is None or is_pure(obj)):
+            if (
+                type(state := obj.__dict__) is dict
+                and (not state or hides_nothing(state))
+                and (is_pure is None or is_pure(obj))
+            ):
                 return reduce(obj)
             raise Refused
 
@@ -123,9 +133,15 @@ def reduce_of(t: type, hiding: Names, proto: int) -> Any:
             raise Refused
         if not state:
             return reduce(obj)
-        if state.keys().isdisjoint(hiding):  # as `hiding.isdisjoint`, with a call less
-            return newobj, args, state  # sooner than object.__reduce_ex__ looks for all that there is not
-        raise Refused
+        if (  # as `hides_no_reduce`, with a call less
+            "__reduce_ex__" in state
+            or "__reduce__" in state
+            or "__getstate__" in state
+            or "__getnewargs__" in state
+            or "__getnewargs_ex__" in state
+        ):
+            raise Refused
+        return newobj, args, state  # sooner than object.__reduce_ex__ looks for all that there is not
 
     return reduce_bare
 
