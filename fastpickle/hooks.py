@@ -112,6 +112,7 @@ __all__ = [
     "rewriting_saves",
     "saved_by_name",
     "savers",
+    "warning_entries",
     "writers",
 ]
 
@@ -238,6 +239,8 @@ writers: Final[dict[int, Callable[[Any, Any], bool]]] = {}
 
 #: By the id of a library's dispatch entry, which its backend keeps, what writes an object as that does, but for what
 #: comes at the end, and gives back what does that: writer(pickler, obj, plan); None if nothing is written.  The plan in
+#: Entries, by id, that warn of the place from which `save` was called, two frames up: they are called by it.
+warning_entries: Final[set[int]] = set()
 #: force may be left out, if that is not known.
 entry_writers: Final[dict[int, Callable[..., Callable[[], None] | None]]] = {}
 

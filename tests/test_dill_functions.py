@@ -858,6 +858,22 @@ def test_warnings(ours: Implementation) -> None:
         assert seen[0] == seen[1]
 
 
+def test_place_of_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under install() it is a line of dill's, wherever the class is, so that filters by module hold."""
+    cls = _plain_class()
+    cls.__module__, cls.__qualname__ = "__main__", "Local"
+    monkeypatch.setattr(sys.modules["__main__"], "Local", cls, raising=False)
+    for obj in (cls, [cls] * 3, (cls, 1), {1: cls, 2: [cls()]}, [list(range(100)), cls], [cls() for _ in range(60)]):
+        seen = []
+        for context in (contextlib.nullcontext, fastpickle.patched):
+            with warnings.catch_warnings(record=True) as caught, context():
+                warnings.simplefilter("always")
+                dill.dumps(obj, byref=True)
+            seen.append([(str(one.message), one.filename, one.lineno) for one in caught])
+        assert seen[0]
+        assert seen[0] == seen[1]
+
+
 class Acting:
     """Acts when it is reduced."""
 

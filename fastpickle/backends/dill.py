@@ -346,6 +346,7 @@ if _is_known:
         _call_for_arrays,
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
+    hooks.warning_entries.add(id(_dill.save_type))
     hooks.saved_by_name[_dill.save_function] = _is_located
 _write_array: Any = None
 _entries_for_arrays: list[Any] = []

@@ -27,7 +27,7 @@ from typing import Any
 
 from .._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from ..doubts import Dump, doubt, holds, settled, watched
-from ..hooks import ASIDE, ATOM_IDS, Plan, Reduced, Write, entry_writers, nothing_left
+from ..hooks import ASIDE, ATOM_IDS, Plan, Reduced, Write, entry_writers, nothing_left, warning_entries
 from ..objects.instances import (
     ASKED_FOR,
     ASKED_FOR_OF_DICT,
@@ -123,6 +123,9 @@ def save_object(
         elif write is None or is_stocks(pickler, entry, obj, t):  # `Pickler.save` has asked that
             entry(pickler, obj)
             return None
+        elif id(entry) in warning_entries:
+            call = pickler.save
+            args = (obj,)
         else:
             call = entry
             args = (pickler, obj)
