@@ -334,7 +334,13 @@ def plan(pickler: Any) -> Plan:
             or len(framer.__dict__) != 2  # file_write and current_frame: nothing of the framer is overridden
             or write.__func__ is not _framer_write
             or write.__self__ is not framer
-            or (framer.current_frame is None and not _may_be_joined(framer.file_write, state["proto"]))
+            or (
+                framer.current_frame is None
+                and (
+                    type(framer.file_write) is not BuiltinMethodType
+                    or (state["proto"] < 4 and _hands_on(framer.file_write.__self__))
+                )
+            )
         ):
             return PLAIN
         dispatch = pickler.dispatch
@@ -357,12 +363,9 @@ def plan(pickler: Any) -> Plan:
         return PLAIN
 
 
-def _may_be_joined(file_write: Any, proto: Any) -> bool:
-    """Tell whether opcodes may be written together where there is no frame, or before there is one."""
-    if type(file_write) is not BuiltinMethodType:
-        return False
-    file = file_write.__self__  # without frames a list's `append` gets each opcode, and so may what is behind a buffer
-    return proto >= 4 or is_usual_file(file) or type(file) is FileIO
+def _hands_on(file: Any) -> bool:
+    """Tell whether what is written may come to somebody's code as it is written: by a list's `append`, or a buffer."""
+    return not is_usual_file(file) and type(file) is not FileIO
 
 
 def are_fetched(objs: Iterable[Any], rewrites: Callable[[type], Any] | None) -> bool:

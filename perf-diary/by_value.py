@@ -37,6 +37,8 @@ import fastpickle
 from fastpickle.cli import _timing
 
 WAYS = ("stock", "install", "backend")
+#: By what is pickled, and in which ways: dill's dumps, or that of multiprocess, which has a pickler of its own.
+PICKLERS = {"dill": WAYS, "multiprocess": WAYS[:2]}
 TURNS = 3
 WARM_UP = 30
 SAMPLES = 7
@@ -149,7 +151,7 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "function with globals": lambda: with_globals,
     "function with 300 defaults": lambda: with_defaults,
     "partial": lambda: functools.partial(of_main, 3),
-    "partial of a function by name": lambda: functools.partial(statistics.fmean, weights=[1, 2]),
+    "partial of a function by name": lambda: functools.partial(statistics.quantiles, n=4),
     "list of functions": lambda: [of_main, with_globals, _LAMBDA],
     "method": lambda: Point(3).doubled,
     "class": lambda: Point,
@@ -182,7 +184,15 @@ SHAPES: dict[str, Callable[[], Any]] = {
 }
 
 
-def serve(way: str, names: Sequence[str]) -> dict[str, float]:
+def dumps_of(pickler: str) -> Callable[[Any], bytes]:
+    """Return what pickles with one of `PICKLERS`."""
+    if pickler == "dill":
+        return importlib.import_module("dill").dumps  # type: ignore[no-any-return]
+    forking = importlib.import_module("multiprocess.reduction").ForkingPickler
+    return lambda obj: bytes(forking.dumps(obj))
+
+
+def serve(way: str, names: Sequence[str], pickler: str = "dill") -> dict[str, float]:
     """Time the shapes that dill can save, in this process; gives microseconds.
 
     Raises:
@@ -192,12 +202,12 @@ def serve(way: str, names: Sequence[str]) -> dict[str, float]:
     warnings.simplefilter("ignore", dill.PicklingWarning)  # dill says of an enum that it is recursive
     objs = {name: SHAPES[name]() for name in names}
     expected = {}
+    dumps = dumps_of(pickler)
     for name, obj in objs.items():
         try:
-            expected[name] = dill.dumps(obj)
+            expected[name] = dumps(obj)
         except Exception:  # dill 0.4.1 saves no function on 3.15
             continue
-    dumps: Callable[[Any], bytes] = dill.dumps
     if way == "install":
         fastpickle.install()
     elif way == "backend":
@@ -231,6 +241,7 @@ def measure(
     ways: Sequence[str] = WAYS,
     script: str = __file__,
     environ_of: Callable[[str], dict[str, str]] = lambda way: {},
+    options: Sequence[str] = (),
 ) -> dict[str, dict[str, float]]:
     """Time each way in processes of its own, which take turns; gives for each the least microseconds of each shape.
 
@@ -238,13 +249,13 @@ def measure(
         names: The shapes.
         turns: How many processes of each way.
         ways: The ways.
-        script: What a process runs; it takes ``--serve`` and ``--only``.
+        script: What a process runs; it takes ``--serve``, ``--only`` and `options`.
         environ_of: Gives what is changed in the environment for a way.
     """
     found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for _ in range(turns):
         for way, results in found.items():
-            command = [sys.executable, str(Path(script).resolve()), "--serve", way, "--only", *names]
+            command = [sys.executable, str(Path(script).resolve()), "--serve", way, "--only", *names, *options]
             environ = {**os.environ, **environ_of(way)}
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environ)
             if done.returncode:
@@ -257,17 +268,17 @@ def measure(
 
 def table(found: dict[str, dict[str, float]]) -> str:
     """Give the table."""
-    lines = ["| what | stock dill, us | under install / stock | `backends.dill` / stock |", "| --- | --: | --: | --: |"]
+    ways = [*found][1:]
+    heads = [{"install": "under install / stock", "backend": "`backends.dill` / stock"}[way] for way in ways]
+    lines = [f"| what | stock, us | {' | '.join(heads)} |", f"| --- | --: |{' --: |' * len(ways)}"]
     for name, stock in found["stock"].items():
-        ratios = [f"{found[way][name] / stock:.2f}x" for way in WAYS[1:]]
+        ratios = [f"{found[way][name] / stock:.2f}x" for way in ways]
         lines.append(f"| {name} | {stock:,.1f} | {' | '.join(ratios)} |")
     means = [
         f"{_timing.geometric_mean([found[way][name] / stock for name, stock in found['stock'].items()]):.2f}x"
-        for way in WAYS[1:]
+        for way in ways
     ]
-    middle = [
-        f"{statistics.median(found[way][name] / s for name, s in found['stock'].items()):.2f}x" for way in WAYS[1:]
-    ]
+    middle = [f"{statistics.median(found[way][name] / s for name, s in found['stock'].items()):.2f}x" for way in ways]
     lines += [f"| **geometric mean** | | {' | '.join(means)} |", f"| median | | {' | '.join(middle)} |"]
     return "\n".join(lines)
 
@@ -287,22 +298,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=SHAPES, help="measure these shapes")
     parser.add_argument("--turns", type=int, default=TURNS, help=f"processes of each way (default: {TURNS})")
+    parser.add_argument(
+        "--pickler", choices=PICKLERS, default="dill", help="dill.dumps, or what multiprocess sends tasks with"
+    )
     parser.add_argument("--serve", choices=WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     names = list(arguments.only or SHAPES)
     if arguments.serve:
-        print(json.dumps(serve(arguments.serve, names)))
+        print(json.dumps(serve(arguments.serve, names, arguments.pickler)))
         return 0
     try:
         dill = importlib.import_module("dill")
-    except ImportError:
-        parser.error("needs dill: pip install 'fastpickle[dill]'")
-    found = measure(names, arguments.turns)
+        dumps_of(arguments.pickler)
+    except ImportError as exc:
+        parser.error(f"needs {exc.name}: pip install dill multiprocess")
+    options = ("--pickler", arguments.pickler)
+    found = measure(names, arguments.turns, PICKLERS[arguments.pickler], options=options)
     if not found["stock"]:
         print("dill pickles none of these on this Python")
         return 0
     print(table(found))
-    print(f"\n{platform.python_implementation()} {platform.python_version()}, dill {dill.__version__}.")
+    print(
+        f"\n{platform.python_implementation()} {platform.python_version()}, dill {dill.__version__}"
+        f"{', by the pickler of multiprocess' if arguments.pickler == 'multiprocess' else ''}."
+    )
     return 0
 
 

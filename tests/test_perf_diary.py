@@ -744,6 +744,15 @@ class TestByValue:
         assert "| small dict | " in out
         assert out.count("x |") == 2 * (out.count("\n| ") - 1)
 
+    @pytest.mark.skipif(importlib.util.find_spec("multiprocess") is None, reason="multiprocess is not installed")
+    def test_multiprocess(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """Its pickler has two ways."""
+        assert by_value.main(["--turns", "1", "--pickler", "multiprocess", "--only", "task", "small dict"]) == 0
+        out = capfd.readouterr().out
+        assert "| small dict | " in out
+        assert "multiprocess" in out
+        assert out.count("x |") == out.count("\n| ") - 1
+
     def test_other_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """They end it."""
         backend = importlib.import_module("fastpickle.backends.dill")

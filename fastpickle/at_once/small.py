@@ -216,7 +216,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             if is_for_few and not content:
                 content = _content(obj, t, _MANY)
         if is_for_few and not is_all and pieces and rule is not STOCK_RULE:
-            is_for_few = not _may_have_names(rule, pickler, b"".join(pieces), memo)
+            is_for_few = not _may_have_names(rule, plan.proto, lengths, b"".join(pieces), memo)
     except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
         memo.clear()
         return False
@@ -238,7 +238,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     data = b"".join(pieces)
     n = len(data)
     is_ours = n < Framer._FRAME_SIZE_TARGET and (
-        (rule is STOCK_RULE or is_for_few or not _may_have_names(rule, pickler, data, memo))
+        (rule is STOCK_RULE or is_for_few or not _may_have_names(rule, plan.proto, lengths, data, memo))
         if is_all
         else (n > 0 and rule is STOCK_RULE and not may_graft)
     )
@@ -360,16 +360,15 @@ def _is_next_no_plain_data(items: Any) -> bool:
     return id(t) not in ATOM_IDS and t is not dict and t is not list and t is not tuple
 
 
-def _may_have_names(rule: GraftRule, pickler: Any, data: bytes, memo: dict[int, tuple[int, Any]]) -> bool:
+def _may_have_names(
+    rule: GraftRule, proto: int, lengths: tuple[int, ...] | None, data: bytes, memo: dict[int, tuple[int, Any]]
+) -> bool:
     """Tell whether there may be a dict in what is encoded that is not for us, by a library's rule (`differences`)."""
-    for text in rule.texts_of_names[pickler.proto]:
+    for text in rule.texts_of_names[proto]:
         if data.find(text) >= 0:
             return True
-    if rule.lengths is None:
+    if lengths is None:
         return False
-    lengths = rule.lengths(pickler)
-    if not lengths:  # it is not for us at all, any more
-        return True
     return 2 * min(lengths) <= len(data) and any(type(x) is dict and len(x) in lengths for i, x in memo.values())
 
 
