@@ -53,7 +53,7 @@ from ..opcodes import (
 )
 from ..rules import GraftRule
 from .few import BY_NAME, begin_frame, go_on, save_few
-from .tasks import encode_task, is_task
+from .tasks import encode_task, is_by_value, is_task
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -151,6 +151,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             state = obj.__dict__
             if type(state) is not dict:
                 return False
+            if not is_own and is_by_value(t):
+                return 0  # so that its class is much
             if may_graft and is_own and not (last.may_be_little(t) and _content(state, dict, _FEW) < _MUCH):
                 return False
             content = _INSTANCES

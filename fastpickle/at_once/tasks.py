@@ -33,7 +33,7 @@ from ..objects.instances import HIDES_WHAT_IS_READ
 from ..objects.known import METACLASS_IDS, has_reduce_entry
 from ..objects.last import last
 
-__all__ = ["encode_task", "is_task"]
+__all__ = ["encode_task", "is_by_value", "is_task"]
 
 #: A task is of so few things, and so are its parts in which the function is sought, so many levels deep.
 _MOST_OF_TASK: Final = 8
@@ -56,7 +56,7 @@ def is_task(obj: Any, t: type) -> bool | None:
         return False
     if not last.is_no_task(_key(function)) and _are_brief((obj,), _LEVELS + 1):
         return True
-    return None if type(function) is FunctionType and _is_by_value(function) else False
+    return None if type(function) is FunctionType and is_by_value(function) else False
 
 
 def encode_task(pickler: Any, plan: Plan, obj: Any, memo: Memo, pieces: list[bytes]) -> bool:
@@ -106,7 +106,7 @@ def _function_of(obj: Any, t: type, levels: int) -> Any:
     return None
 
 
-def _is_by_value(obj: Any) -> bool:
+def is_by_value(obj: Any) -> bool:
     """Tell whether a function or class is of `__main__`, or local, so that dill cannot save it by its name."""
     module = obj.__module__
     name = obj.__qualname__
@@ -135,7 +135,7 @@ def _are_brief(objs: Any, levels: int, *, in_cells: bool = False) -> bool:
         elif t is partial:
             held = (x.func, *x.args, x.keywords)
         elif t is FunctionType:
-            if in_cells and _is_by_value(x):
+            if in_cells and is_by_value(x):
                 return False
             cells = x.__closure__ or ()
             try:
@@ -144,7 +144,7 @@ def _are_brief(objs: Any, levels: int, *, in_cells: bool = False) -> bool:
             except ValueError:  # an empty one
                 return False
             held = x.__defaults__ or ()
-        elif id(t) in METACLASS_IDS and _is_by_value(x):
+        elif id(t) in METACLASS_IDS and is_by_value(x):
             return False
         if held and levels and not _are_brief(held, levels - 1, in_cells=in_cells):
             return False

@@ -31,6 +31,7 @@ from .. import hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
 from ..accelerator.offers import may_be_plain
 from ..at_once.quick import Quick
+from ..at_once.tasks import is_task
 from ..digests import hashing
 from ..doubts import doubt, holds, outside
 from ..objects.arrays import array_type, is_little
@@ -223,12 +224,21 @@ def _call_of_array(array: Any) -> Any:
 
 _save_dict: Any = hooks.savers[dict][1]
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
+_dill_dump = _DillPickler.dump
 _dill_save = _DillPickler.save
 _CODES_OF_SAVE = _dill_save.__code__.co_consts
 
 
 class Pickler(_DillPickler, _Base):  # type: ignore[misc]  # dill has no types
     """dill's Pickler on `fastpickle.Pickler`: the arguments, the bytes and the registered types of `dill.Pickler`."""
+
+    def dump(self, obj: Any) -> None:
+        """Write a pickled representation of `obj` to the open file, as `dill.Pickler.dump` would."""
+        if _is_known and _DillPickler.dump is _dill_dump and is_task(obj, type(obj)):
+            _dill.logger.trace_setup(self)
+            _Base.dump(self, obj)
+        else:  # by stock's dump(), which for what is small, and is no task, is sooner than a look at it
+            _DillPickler.dump(self, obj)
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         """Write the opcodes of `obj`, as `dill.Pickler.save` would."""
@@ -326,7 +336,7 @@ def _is_for_c(obj: Any, t: type) -> bool:
 
 
 _is_known = dill.__version__ in KNOWN_VERSIONS and are_dills(
-    _dill_save, _dill.save_module_dict, _dill.save_type, _dill.save_function
+    _dill_dump, _dill_save, _dill.save_module_dict, _dill.save_type, _dill.save_function
 )
 if _is_known:
     hooks.known_tables.add(_dill.MetaCatchingDict)
@@ -352,7 +362,7 @@ _write_array: Any = None
 _entries_for_arrays: list[Any] = []
 if _is_known and FRAMES_ARE_BYTESIO:
     from ._dill_functions import write_array as _write_array  # where it is told what is known of dill's functions
-_is_quick = _is_known and CPickler is not None and are_dills(Pickler.dump, Pickler.__init__)
+_is_quick = _is_known and CPickler is not None and are_dills(Pickler.__init__)
 _quick = Quick(Pickler, _is_for_c) if _is_quick else None
 _CODE_OF_METHOD: Any = None
 _CODE_OF_FUNCTION: Any = None
