@@ -1550,6 +1550,26 @@ def test_tasks_at_once(cls: Any) -> None:
                 assert tasks.encode_task(pickler, hooks.plan(cls(dill.Pickler, None)(io.BytesIO(), 4)), task, memo, [])
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_whether_it_is_a_task_is_soon_told(name: str) -> None:
+    """Whatever it is, and has in it: functions that hold themselves, too."""
+    obj = kind(name)
+    last.forget()
+    for task in (obj, (obj, 1), {"f": [obj]}, [(obj,)] * 3):
+        calls = 0
+
+        def count(*_: Any) -> None:
+            nonlocal calls
+            calls += 1
+
+        sys.setprofile(count)
+        try:
+            tasks.is_task(task, type(task))
+        finally:
+            sys.setprofile(None)
+        assert calls < 3000
+
+
 def test_tasks_that_fail_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that cannot be encoded after all is left out for some tasks."""
     tried = []

@@ -137,9 +137,11 @@ def _are_brief(objs: Any, levels: int, *, in_cells: bool = False) -> bool:
         elif t is FunctionType:
             if in_cells and is_by_value(x):
                 return False
-            cells = x.__closure__ or ()
+            cells = x.__closure__
             try:
-                if not _are_brief([cell.cell_contents for cell in cells], levels - 1, in_cells=True):
+                if cells and (
+                    levels <= 0 or not _are_brief([cell.cell_contents for cell in cells], levels - 1, in_cells=True)
+                ):
                     return False
             except ValueError:  # an empty one
                 return False

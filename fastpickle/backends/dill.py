@@ -234,7 +234,7 @@ class Pickler(_DillPickler, _Base):  # type: ignore[misc]  # dill has no types
 
     def dump(self, obj: Any) -> None:
         """Write a pickled representation of `obj` to the open file, as `dill.Pickler.dump` would."""
-        if _is_known and _DillPickler.dump is _dill_dump and is_task(obj, type(obj)):
+        if _is_known and _DillPickler.dump is _dill_dump and _is_task(obj):
             _dill.logger.trace_setup(self)
             _Base.dump(self, obj)
         else:  # by stock's dump(), which for what is small, and is no task, is sooner than a look at it
@@ -246,6 +246,14 @@ class Pickler(_DillPickler, _Base):  # type: ignore[misc]  # dill has no types
             _Base.save(self, obj, save_persistent_id)
         else:  # dill's own save() registers numpy's types when it meets them, and goes on to stock's
             _dill_save(self, obj, save_persistent_id)
+
+
+def _is_task(obj: Any) -> bool:
+    """Tell whether what is dumped looks like a task that may be encoded at once."""
+    try:
+        return bool(is_task(obj, type(obj)))
+    except Exception:  # another thread has changed a dict; the stack is full
+        return False
 
 
 def _is_of_numpy(t: type) -> Any:
@@ -293,7 +301,9 @@ def dumps(
     Returns:
         The bytes that `dill.dumps` gives.
     """
-    if _quick is not None and not kwds:  # the other arguments are for what C is not asked to write
+    if (
+        _quick is not None and not kwds and _DillPickler.dump is _dill_dump
+    ):  # the other arguments are for what C is not asked to write
         proto = dill.settings["protocol"] if protocol is None else int(protocol)
         if type(proto) is int and 0 <= proto <= HIGHEST_PROTOCOL:
             return _quick.dumps(obj, proto, {"byref": byref, "fmode": fmode, "recurse": recurse})
