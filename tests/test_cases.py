@@ -8,6 +8,7 @@ import gc
 import io
 import pickle
 import re
+import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -588,6 +589,35 @@ def test_what_a_file_hands_on(protocol: int) -> None:
     for dump in (buffered, collected):
         stock, ours = outcomes(dump)
         assert stock == ours
+
+
+@pytest.mark.parametrize("kind", ["list", "dict", "OrderedDict", "deque"])
+@pytest.mark.parametrize("before", [[], _LONG], ids=["short", "long"])
+def test_instances_as_deep_as_stock_can(kind: str, before: list[Any]) -> None:
+    """Containers of classes of their own in each other, each of which has a reduce and items."""
+    wrap: Callable[[Any], Any] = {
+        "list": lambda x: objects.List([x]),
+        "dict": lambda x: objects.Dict(a=x),
+        "OrderedDict": lambda x: collections.OrderedDict(a=x),
+        "deque": lambda x: collections.deque([x]),
+    }[kind]
+    deepest = None
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(3000)
+    try:
+        for depth in range(100, 1200, 20):
+            obj: Any = 1
+            for _ in range(depth):
+                obj = wrap(obj)
+            try:
+                deepest = dumped(Stock, [*before, obj]), obj
+            except RecursionError:
+                break
+        assert deepest is not None
+        for cls in (fastpickle.Pickler, Pure):
+            assert dumped(cls, [*before, deepest[1]]) == deepest[0]
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_descriptor_that_raises() -> None:

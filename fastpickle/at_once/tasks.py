@@ -17,7 +17,9 @@ from types import FunctionType
 from typing import Any, Final
 
 from ..engine.encoders import (
+    LONGEST,
     MOST,
+    MOST_BITS,
     MOST_BRIEF,
     Memo,
     NotBrief,
@@ -126,6 +128,8 @@ def _are_brief(objs: Any, levels: int, *, in_cells: bool = False) -> bool:
     for x in objs:
         t = type(x)
         if id(t) in ATOM_IDS:
+            if ((t is str or t is bytes) and len(x) > LONGEST) or (t is int and x.bit_length() > MOST_BITS):
+                return False
             continue
         held: Any = ()
         if t is tuple or t is list or t is dict:

@@ -23,7 +23,7 @@ from .. import hooks
 from .._stdlib import StockPickler, stock_methods
 from ..engine.encoders import NotBrief, Parts
 from ..objects.known import usual_import
-from ._dill_own import HELPERS, are_dills, has_its_helpers, is_its_own, is_quiet
+from ._dill_own import HELPERS, are_dills, has_its_helpers, is_quiet
 
 __all__ = ["are_all_dills", "entry_of", "given_by", "imported", "is_found", "look_at", "module_of"]
 
@@ -45,8 +45,11 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], bytes, int, int]:
     if known is None:
         pickler = parts.pickler
         state = pickler.__dict__
+        module = type(pickler).__dict__.get("__module__")  # else a property, or the pickler's own, would be asked
         if (
-            not is_quiet(pickler)
+            type(module) is not str
+            or "__module__" in state
+            or not is_quiet(pickler)
             or _dill.Pickler not in type(pickler).__mro__
             or not all(map(operator.is_, _entries_of(pickler.dispatch), _ENTRIES))
             or not has_its_helpers()
@@ -57,7 +60,7 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], bytes, int, int]:
         ):
             raise NotBrief
         of_main = _dill._main_module.__dict__
-        if is_its_own(pickler):
+        if "dill" in module:  # as dill's `is_dill` asks; others, as multiprocess's, write the dict of `__main__` so:
             main = pickler._main.__dict__
             known = parts.known = main, b"c__builtin__\n__main__\n", len(main), len(of_main)
         else:

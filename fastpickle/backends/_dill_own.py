@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dill import _dill
 
-__all__ = ["GLOBALS", "HELPERS", "NAMED_OTHERWISE", "are_dills", "has_its_helpers", "is_its_own", "is_quiet"]
+__all__ = ["GLOBALS", "HELPERS", "NAMED_OTHERWISE", "are_dills", "has_its_helpers", "is_quiet"]
 
 GLOBALS: Final = vars(_dill)
 _helpers_of: Final = itemgetter(
@@ -50,19 +50,10 @@ def is_quiet(pickler: Any) -> bool:
     if _dill.is_dill is not _is_dill:
         return False
     depth = getattr(pickler, "_trace_depth", _UNKNOWN)
-    if depth is _UNKNOWN:  # dill does not take it for its own (`is_its_own`): its trace goes straight to the log
+    if depth is _UNKNOWN:  # dill does not take it for its own, by its module's name: its trace goes straight to the log
         # No call in an "except": on PyPy a RecursionError in one becomes a TypeError.
         return not _dill.logger.isEnabledFor(logging.INFO) and not getattr(pickler, "_session", False)
     return depth is None and not getattr(pickler, "_session", False)
-
-
-def is_its_own(pickler: Any) -> bool:
-    """Tell whether dill takes a pickler for its own: the name of the class's module says so, as its `is_dill` asks.
-
-    Others, as multiprocess's, have the same functions, but no trace of their own, and write the dict of
-    `__main__` otherwise.
-    """
-    return "dill" in pickler.__module__
 
 
 _UNKNOWN: Final = object()

@@ -30,7 +30,7 @@ from ..engine.reduce import (
     watched_parts,
 )
 from ..hooks import Plan, Write, hash_savers, saved_by_name
-from ..objects.instances import is_plain_class
+from ..objects.instances import is_class_told
 from ..objects.known import METACLASS_IDS, is_by_name, is_heap_type, reducer
 from .hashing import append_batches, save_all, set_batches
 from .shapes import are_sortable, sorted_pairs
@@ -136,7 +136,7 @@ _HAVE_A_NAME: Final = frozenset((type, FunctionType, BuiltinFunctionType))
 def _is_memoized(plan: Plan, t: type) -> bool:
     """Tell whether `memoize` is stock's for instances of a type, whose `__class__`, which it asks for, is that type."""
     return plan.hash_rule.memoizes(t) and (  # type: ignore[union-attr]  # there is one
-        not is_heap_type(t) or (id(type(t)) in METACLASS_IDS and is_plain_class(t))
+        not is_heap_type(t) or (id(type(t)) in METACLASS_IDS and is_class_told(t))
     )
 
 

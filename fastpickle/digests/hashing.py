@@ -28,6 +28,7 @@ from ..hooks import ATOM_IDS, ATOMS, Plan, Write, hash_savers
 from ..objects.arrays import is_of_numpy
 from ..objects.instances import STDLIBS, is_array
 from ..objects.known import is_heap_type
+from ..objects.likely import is_row_for_stock, is_somebodys
 from ..opcodes import (
     BININT1,
     MEMOIZED_DICT,
@@ -76,8 +77,12 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     first = type(next(iter(obj.values() if t is dict else obj)))
     if n < _FEWEST:
         return id(first) in _CONTAINER_IDS
-    if id(first) in _PLAIN_IDS or is_heap_type(first):
-        return True
+    if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
+        return (
+            t is dict or id(first) not in _CONTAINER_IDS or not (is_row_for_stock(obj[0]) and is_row_for_stock(obj[-1]))
+        )
+    if is_heap_type(first):
+        return not is_somebodys(first)  # as above
     if first not in STDLIBS:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.

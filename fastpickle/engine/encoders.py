@@ -55,7 +55,9 @@ from pickle import (  # isort: skip
 
 __all__ = [
     "FEW",
+    "LONGEST",
     "MOST",
+    "MOST_BITS",
     "MOST_BRIEF",
     "Encoder",
     "Memo",
@@ -89,8 +91,8 @@ _MOST_PIECES: Final = 4 << 10
 #: So many tuples may be in one another.
 _DEEPEST: Final = 24
 #: So many bytes a text may have, and so many bits an int: few enough that a frame has room for some of them.
-_LONGEST: Final = 16 << 10
-_MOST_BITS: Final = 1 << 10
+LONGEST: Final = 16 << 10
+MOST_BITS: Final = 1 << 10
 #: So many characters of a module's name and another one have no more than 255 bytes each.
 _SHORT_NAMES: Final = 63
 _CALL: Final = REDUCE + MEMOIZE
@@ -238,7 +240,7 @@ def encode_all(
         if t is str:
             encoded = x.encode()
             n = len(encoded)
-            if n > _LONGEST:
+            if n > LONGEST:
                 raise NotBrief
             pieces.append(SHORT_BINUNICODE[n] if n <= 255 else pack_binunicode(BINUNICODE, n))
             pieces.append(encoded)
@@ -252,7 +254,7 @@ def encode_all(
                 pieces.append(pack_binint2(BININT2, x))
             elif -0x80000000 <= x <= 0x7FFFFFFF:
                 pieces.append(pack_binint(BININT, x))
-            elif x.bit_length() <= _MOST_BITS:
+            elif x.bit_length() <= MOST_BITS:
                 pieces.append(pack_long(x))
             else:
                 raise NotBrief
@@ -264,7 +266,7 @@ def encode_all(
             pieces.append(NEWTRUE if x else NEWFALSE)
         elif t is bytes:
             n = len(x)
-            if n > _LONGEST:
+            if n > LONGEST:
                 raise NotBrief
             pieces.append(SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n))
             pieces.append(x)

@@ -442,8 +442,8 @@ def _deeper(opened: list[Level]) -> int:
         RecursionError: too many may go on for ever: those of reduces, and containers within themselves, which are there
             if somebody's code clears the memo, and of which stock cannot have so many open. Others come to an end.
     """
-    owners = [level[0] for level in opened]
-    endless = sum([type(owner) not in _BUILTIN for owner in owners]) + 2 * (len(owners) - len({*map(id, owners)}))
+    containers = [id(level[0]) for level in opened if type(level[0]) in _BUILTIN]
+    endless = len(opened) - len(containers) + 2 * (len(containers) - len({*containers}))
     left = sys.getrecursionlimit() - endless
     if left < 0:
         raise RecursionError("maximum recursion depth exceeded")

@@ -420,7 +420,8 @@ _OrderedItems: Any = type(iter(OrderedDict().items()))
 def are_pairs_nobodys(obj: Any, dictitems: Any) -> bool:
     """Tell whether an iterator over pairs that a reduce gave runs nobody's code, and gives nothing else.
 
-    That of an OrderedDict looks its keys up, so they must be atoms; whose iterator it is cannot be told of others.
+    That of an OrderedDict looks its keys up, so they must be atoms, or tuples of atoms; whose iterator it is cannot be
+    told of others.
 
     Args:
         obj: what was reduced.
@@ -432,8 +433,14 @@ def are_pairs_nobodys(obj: Any, dictitems: Any) -> bool:
     return (
         (t is _OrderedItems or dictitems is None)
         and type(obj) is OrderedDict
-        and ATOM_IDS.issuperset(map(id, map(type, obj)))
+        and (ATOM_IDS.issuperset(map(id, map(type, obj))) or all(map(_has_nobodys_hash, obj)))
     )
+
+
+def _has_nobodys_hash(key: Any) -> bool:
+    """Tell whether a key is an atom, or a tuple of atoms."""
+    t = type(key)
+    return id(t) in ATOM_IDS or (t is tuple and ATOM_IDS.issuperset(map(id, map(type, key))))
 
 
 def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:

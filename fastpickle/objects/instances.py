@@ -25,7 +25,7 @@ import uuid
 from abc import ABCMeta
 from collections.abc import Callable
 from decimal import Decimal
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any
 
 from . import arrays, bytecode
@@ -57,6 +57,7 @@ __all__ = [
     "in_class",
     "is_array",
     "is_bare",
+    "is_class_told",
     "is_default",
     "is_learnt",
     "is_plain_class",
@@ -233,6 +234,14 @@ def _hiding(t: type) -> Names:
     if has_own_reduce(t):
         return _HIDES_WHAT_IS_READ_OF_DICT if issubclass(t, dict) else HIDES_WHAT_IS_READ
     return ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
+
+
+def is_class_told(t: type) -> bool:
+    """Tell whether instances of `t` say that it is their class, if they are asked, and nobody's code runs for that."""
+    return (
+        type(in_class(t, "__getattribute__")) is WrapperDescriptorType
+        and in_class(t, "__class__") is _OBJECTS["__class__"]
+    )
 
 
 def is_plain_class(t: type) -> bool:

@@ -31,14 +31,14 @@ class _Last:
         like: the likeness of that: the ids of its type and of the type of its first item.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
-        no_task: what tells the function of a task that could not be written at once; 0 if all could.
-        patience_with_tasks: how many more of that are not tried; then one is.
+        no_tasks: what tells the functions of tasks that could not be written at once, and how many more of each are not
+            tried; then one is.
         patience_with_numbers: how many more of what looks like numbers are not taken for that; then one is.
     """
 
     __slots__ = (
-        "gave_up_for", "kind", "like", "much", "no_task", "patience", "patience_with_much", "patience_with_numbers",
-        "patience_with_tasks", "refused",
+        "gave_up_for", "kind", "like", "much", "no_tasks", "patience", "patience_with_much", "patience_with_numbers",
+        "refused",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -54,8 +54,7 @@ class _Last:
         self.much = 0
         self.patience_with_much = 0
         self.patience_with_numbers = 0
-        self.no_task = 0
-        self.patience_with_tasks = 0
+        self.no_tasks: dict[int, int] = {}
 
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
@@ -109,17 +108,17 @@ class _Last:
 
     def remember_no_task(self, key: int) -> None:
         """Remember that a task of a function could not be written at once."""
-        self.no_task = key
-        self.patience_with_tasks = _PATIENCE
+        if len(self.no_tasks) >= _MOST_TASKS:
+            self.no_tasks.clear()
+        self.no_tasks[key] = _PATIENCE
 
     def is_no_task(self, key: int) -> bool:
         """Tell whether a task of a function is not to be tried."""
-        if key != self.no_task:
+        patience = self.no_tasks.get(key, 0)
+        if not patience:
             return False
-        self.patience_with_tasks -= 1
-        if self.patience_with_tasks < 0:
-            self.no_task = 0
-        return self.patience_with_tasks >= 0
+        self.no_tasks[key] = patience - 1
+        return True
 
     def is_like(self, obj: Any, t: type) -> int:
         """Tell whether what is in a small container, and in those in it, has an instance of that class among it.
@@ -163,6 +162,8 @@ def _likeness(obj: Any, t: type) -> tuple[int, ...]:
 last: Final = _Last()
 #: C gives up in up to half the time that a small dump takes without it.
 _PATIENCE: Final = 15
+#: So many functions are remembered, the tasks of which cannot be written at once.
+_MOST_TASKS: Final = 64
 #: So few items are looked at in less time than C takes to give up.
 _FEW: Final = 24
 #: So many items, in whatever they are, are little; and seen in the time that it takes C to begin.
