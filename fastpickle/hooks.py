@@ -13,13 +13,15 @@ Shortcuts replace calls that stock makes.  So one is allowed only if it is *know
 | (unless it is one with that, as is `_batch_setitems`), |                              |                   |
 | `put`, `get`, `persistent_id`, `save_reduce`,          |                              |                   |
 | `_batch_appends`, `_batch_setitems`, `_BATCHSIZE`,     |                              |                   |
-| `reducer_override`                                     |                              |                   |
+| `reducer_override`, and from 3.13 on                   |                              |                   |
+| `_save_bytes_no_memo` and the like                     |                              |                   |
 | `__getattr__`, `__getattribute__`                      | class                        | `PLAIN`           |
 | `dispatch` of a class that is no dict, nor a library's | class or instance            | `PLAIN`           |
 | `dispatch` entry of an atom (None, bool, int, ...)     | the dict, wherever it is     | `PLAIN`           |
 | `dispatch` entry of a container (list, dict, ...)      | the dict, wherever it is     | that type left out|
 | `write`, `framer`, `memo`, `proto`, `bin`, `fast`      | instance, not what stock set | `PLAIN`           |
-| a file that is no builtin, where there are no frames   | `framer.file_write`          | `PLAIN`           |
+| a file that hands what is written on to somebody's     | `framer.file_write`          | `PLAIN`           |
+| code, where there are no frames                        |                              |                   |
 | protocol 0                                             | `proto`                      | `PLAIN`           |
 
 `dispatch_table`, `save_global` and `save_pers` are not in the table: they are asked only about objects that no plan

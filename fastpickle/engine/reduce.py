@@ -410,7 +410,7 @@ _OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]
     frozenset: (stock_methods["save_frozenset"], lambda obj: (frozenset, (list(obj),))),
 }
 
-#: Iterators over items that run nobody's code; the second ones give pairs, and nothing else.
+#: Iterators over items that run nobody's code; of pairs see `are_pairs_nobodys`.
 _ListIterator: Any = type(iter([]))
 LIST_ITERATORS: frozenset[type] = frozenset((_ListIterator, type(iter(())), type(iter(deque()))))
 _PairIterator: Any = type(iter({}.items()))
