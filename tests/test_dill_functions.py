@@ -20,6 +20,7 @@ import types
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from multiprocessing import reduction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -464,7 +465,8 @@ def _forking(base: Any, run: Run) -> Any:
     class ForkingPickler(base):  # type: ignore[misc]  # it is a variable
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            self.dispatch_table = {**copyreg.dispatch_table, types.MethodType: _reduce_partial}
+            own = {types.MethodType: _reduce_partial, functools.partial: reduction._reduce_partial}  # type: ignore[attr-defined]  # multiprocess has the same
+            self.dispatch_table = {**copyreg.dispatch_table, **own}
 
     ForkingPickler.__module__ = "multiprocess.of_a_test"
     return ForkingPickler

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from functools import partial
 from pickle import BUILD
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
+from .._stdlib import NO_VALUE
 from ..engine.encoders import (
     LONGEST,
     MOST,
@@ -32,7 +33,7 @@ from ..engine.encoders import (
 )
 from ..hooks import ATOM_IDS, Plan
 from ..objects.instances import HIDES_WHAT_IS_READ
-from ..objects.known import METACLASS_IDS, has_reduce_entry
+from ..objects.known import METACLASS_IDS, reduce_entry
 from ..objects.last import last
 
 __all__ = ["encode_task", "is_by_value", "is_task"]
@@ -158,13 +159,18 @@ def _are_brief(objs: Any, levels: int, *, in_cells: bool = False) -> bool:
 
 
 def _encode_partial(parts: Parts, obj: partial[Any], memo: Memo, i: int, pieces: list[bytes]) -> int:
-    """Encode a `functools.partial` by its reduce, which is C's and cannot be changed, as an `Encoder` does."""
+    """Encode a `functools.partial` by its reduce, which is C's and cannot be changed, as an `Encoder` does.
+
+    Or by that which multiprocess has for it, as multiprocessing has: it reads but what a partial is made of.
+    """
     plan = parts.plan
-    if (
-        parts.pickler.dispatch.get(partial) is not None
-        or has_reduce_entry(parts.pickler, partial)
-        or (plan.is_choice is not None and plan.is_choice(partial))
-    ):
+    if parts.pickler.dispatch.get(partial) is not None or (plan.is_choice is not None and plan.is_choice(partial)):
+        raise NotBrief
+    entry = reduce_entry(parts.pickler, partial)
+    if type(entry) is FunctionType and _parts_of(entry.__code__) == _parts_of(_reduce_as_multiprocess.__code__):
+        func, args = entry(obj)
+        return encode_call(parts, obj, func, args, memo, i, pieces)
+    if entry is not NO_VALUE:
         raise NotBrief
     _, args, state = _reduce_partial(obj)
     attributes = state[3]  # None, as long as nobody has asked for them
@@ -176,6 +182,21 @@ def _encode_partial(parts: Parts, obj: partial[Any], memo: Memo, i: int, pieces:
     return i
 
 
+def _reduce_as_multiprocess(p: Any) -> Any:
+    return _rebuild_partial, (p.func, p.args, p.keywords or {})
+
+
+def _parts_of(code: CodeType) -> tuple[Any, ...]:
+    """Return what a function does: what is equal here does the same, but for what the names stand for."""
+    kind = code.co_flags & _KINDS
+    return code.co_code, code.co_names, code.co_consts, code.co_argcount, kind, code.co_freevars
+
+
+#: Flags that say what a code is; the others, what its module has imported from `__future__`.
+_KINDS: Final = 0x3FF
+
+
+_rebuild_partial: Any = None  # in the other module this is a function
 _reduce_partial: Any = partial.__reduce__
 
 add_encoder(partial, _encode_partial)

@@ -59,6 +59,7 @@ __all__ = [
     "is_heap_type",
     "is_refused",
     "name_of_dtypes",
+    "reduce_entry",
     "reduce_of",
     "reducer",
     "usual_import",
@@ -187,7 +188,7 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> Names | None:
     ):
         return None
     entry = entry_of(copyreg.dispatch_table, t)
-    if _reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
+    if reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
         return None
     found = names(t, None if entry is NO_VALUE else entry)
     if found is not None and is_of_numpy(t) and builtins.__import__ is not usual_import:
@@ -197,7 +198,7 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> Names | None:
     return found
 
 
-def _reduce_entry(pickler: Any, t: type) -> Any:
+def reduce_entry(pickler: Any, t: type) -> Any:
     """Return the entry of `t` in the `dispatch_table` of the pickler or of copyreg; `_ANYBODYS` if that runs code."""
     table = _table_of(pickler)
     return _ANYBODYS if table is None else entry_of(table, t)
@@ -264,7 +265,7 @@ def name_of_dtypes(pickler: Any, obj: Any, t: type) -> str | None:
     if pickler.dispatch.get(t) is not None:
         return obj.__qualname__ if is_by_name(pickler, obj, t) else None
     entry = copyreg.dispatch_table.get(t)
-    if is_numpys_reduce(entry) and _reduce_entry(pickler, t) is entry and is_found(pickler, obj):
+    if is_numpys_reduce(entry) and reduce_entry(pickler, t) is entry and is_found(pickler, obj):
         return entry(obj)  # type: ignore[no-any-return]  # it is numpy's
     return None
 
