@@ -481,6 +481,7 @@ def test_kind_by_a_pickler_of_multiprocess(name: str, ours: Implementation) -> N
         check(ORACLE, ours, lambda run, task=task: run.pickler.dump(task), protocols=(2, 4, 5), cls=_forking)
 
 
+@needs_code
 @both
 @pytest.mark.parametrize("cls", [_forking, lambda base, run: base], ids=["multiprocess's", "dill's"])
 def test_task(
@@ -1526,6 +1527,7 @@ def test_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(by_dill) == n, name
 
 
+@needs_code
 @pytest.mark.parametrize("cls", [_forking, lambda base, run: base], ids=["multiprocess's", "dill's"])
 def test_tasks_at_once(cls: Any) -> None:
     """They are written at once, by any pickler, and what is no task is not tried as one."""
@@ -1572,6 +1574,7 @@ def test_whether_it_is_a_task_is_soon_told(name: str) -> None:
         assert calls < 300
 
 
+@needs_code
 def test_tasks_that_fail_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that cannot be encoded after all is left out for some tasks."""
     tried = []
