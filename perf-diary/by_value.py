@@ -187,7 +187,8 @@ SHAPES: dict[str, Callable[[], Any]] = {
 def dumps_of(pickler: str) -> Callable[[Any], bytes]:
     """Return what pickles with one of `PICKLERS`."""
     if pickler == "dill":
-        return importlib.import_module("dill").dumps  # type: ignore[no-any-return]
+        dumps: Callable[[Any], bytes] = importlib.import_module("dill").dumps
+        return dumps
     forking = importlib.import_module("multiprocess.reduction").ForkingPickler
     return lambda obj: bytes(forking.dumps(obj))
 

@@ -315,7 +315,7 @@ def test_deque_that_grows_while_its_last_item_is_saved() -> None:
     assert stock == ours
 
 
-class _Counting(tuple):  # type: ignore[type-arg]
+class _Counting(tuple[Any, ...]):
     """A tuple that counts how often its length is asked for."""
 
     asked = 0
@@ -468,6 +468,34 @@ def test_reduce_in_c_that_runs_code(make: Any, before: list[Any]) -> None:
     assert stock == ours
 
 
+class _Hashed:
+    asked = 0
+
+    def __hash__(self) -> int:
+        type(self).asked += 1
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __reduce__(self) -> Any:
+        return objects.Plain, ()
+
+
+@pytest.mark.parametrize("before", [[], _LONG], ids=["short", "long"])
+def test_keys_of_an_ordered_dict_are_asked_for_their_hash(before: list[Any]) -> None:
+    """As often as by stock: to iterate over it looks each key up."""
+    for keys in ([_Hashed()], [(1, "a"), _Hashed(), (_Hashed(), 2)], [(1, (2, _Hashed()))]):
+        obj = collections.OrderedDict.fromkeys(keys, 1)
+
+        def dump(base: Any, obj: Any = obj) -> Any:
+            _Hashed.asked = 0
+            return dumped(base, [*before, obj, [1]]), _Hashed.asked
+
+        stock, ours = outcomes(dump)
+        assert stock == ours
+
+
 class _Unhashable(str):
     is_armed = False
 
@@ -524,7 +552,7 @@ def test_part_of_a_method_that_is_overridden(name: str, on_class: bool) -> None:
             def dump(base: Any, obj: Any = obj, protocol: int = protocol) -> Any:
                 called = []
 
-                class P(base):  # type: ignore[misc]
+                class P(base):  # type: ignore[misc]  # it is a variable
                     pass
 
                 def override(self: Any, *args: Any) -> None:

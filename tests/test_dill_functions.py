@@ -127,7 +127,7 @@ def _executed(code: str, **names: Any) -> Any:
     return names["f"]
 
 
-class _Partial(functools.partial):  # type: ignore[type-arg]
+class _Partial(functools.partial[Any]):
     pass
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 from pickle import BUILD
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Final
 
 from .._stdlib import NO_VALUE
@@ -32,6 +32,7 @@ from ..engine.encoders import (
     encode_tuple,
 )
 from ..hooks import ATOM_IDS, Plan
+from ..objects.bytecode import is_alike
 from ..objects.instances import HIDES_WHAT_IS_READ
 from ..objects.known import METACLASS_IDS, reduce_entry
 from ..objects.last import last
@@ -167,7 +168,7 @@ def _encode_partial(parts: Parts, obj: partial[Any], memo: Memo, i: int, pieces:
     if parts.pickler.dispatch.get(partial) is not None or (plan.is_choice is not None and plan.is_choice(partial)):
         raise NotBrief
     entry = reduce_entry(parts.pickler, partial)
-    if type(entry) is FunctionType and _parts_of(entry.__code__) == _parts_of(_reduce_as_multiprocess.__code__):
+    if type(entry) is FunctionType and is_alike(entry.__code__, _reduce_as_multiprocess.__code__):
         func, args = entry(obj)
         return encode_call(parts, obj, func, args, memo, i, pieces)
     if entry is not NO_VALUE:
@@ -184,16 +185,6 @@ def _encode_partial(parts: Parts, obj: partial[Any], memo: Memo, i: int, pieces:
 
 def _reduce_as_multiprocess(p: Any) -> Any:
     return _rebuild_partial, (p.func, p.args, p.keywords or {})
-
-
-def _parts_of(code: CodeType) -> tuple[Any, ...]:
-    """Return what a function does: what is equal here does the same, but for what the names stand for."""
-    kind = code.co_flags & _KINDS
-    return code.co_code, code.co_names, code.co_consts, code.co_argcount, kind, code.co_freevars
-
-
-#: Flags that say what a code is; the others, what its module has imported from `__future__`.
-_KINDS: Final = 0x3FF
 
 
 _rebuild_partial: Any = None  # in the other module this is a function

@@ -301,9 +301,8 @@ def dumps(
     Returns:
         The bytes that `dill.dumps` gives.
     """
-    if (
-        _quick is not None and not kwds and _DillPickler.dump is _dill_dump
-    ):  # the other arguments are for what C is not asked to write
+    # The other arguments are for what C is not asked to write.
+    if _quick is not None and not kwds and _DillPickler.dump is _dill_dump:
         proto = dill.settings["protocol"] if protocol is None else int(protocol)
         if type(proto) is int and 0 <= proto <= HIGHEST_PROTOCOL:
             return _quick.dumps(obj, proto, {"byref": byref, "fmode": fmode, "recurse": recurse})

@@ -27,13 +27,14 @@ from typing import Any
 
 from .._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
 from ..doubts import Dump, doubt, holds, settled, watched
-from ..hooks import ASIDE, ATOM_IDS, Plan, Reduced, Write, entry_writers, nothing_left, warning_entries
+from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left, warning_entries
 from ..objects.instances import (
     ASKED_FOR,
     ASKED_FOR_OF_DICT,
     HAVE_A_NAME,
     HEAP_TYPE,
     HIDES_WHAT_IS_READ,
+    are_keys_pure,
     has_own_reduce,
     in_class,
     is_default,
@@ -336,7 +337,7 @@ def _asks_nobody(obj: Any, t: type) -> bool:
         return type(obj.__func__) is FunctionType  # else the name may be a property
     if t is OrderedDict:
         own = obj.__dict__
-        return are_pairs_nobodys(obj, None) and type(own) is dict and ASKED_FOR_OF_DICT.isdisjoint(own)
+        return are_keys_pure(obj) and type(own) is dict and ASKED_FOR_OF_DICT.isdisjoint(own)
     if not t.__dictoffset__:
         return t is not _OrderedItems
     if in_class(t, "__reduce__") is in_class(object, "__reduce__"):
@@ -418,29 +419,12 @@ _OrderedItems: Any = type(iter(OrderedDict().items()))
 
 
 def are_pairs_nobodys(obj: Any, dictitems: Any) -> bool:
-    """Tell whether an iterator over pairs that a reduce gave runs nobody's code, and gives nothing else.
+    """Tell whether an iterator over pairs that a reduce gave for `obj` runs nobody's code, and gives nothing else.
 
-    That of an OrderedDict looks its keys up, so they must be atoms, or tuples of atoms; whose iterator it is cannot be
-    told of others.
-
-    Args:
-        obj: what was reduced.
-        dictitems: the iterator; None for that of the OrderedDict `obj`.
+    That of an OrderedDict looks its keys up; whose iterator it is cannot be told of others.
     """
     t = type(dictitems)
-    if t is _PairIterator:
-        return True
-    return (
-        (t is _OrderedItems or dictitems is None)
-        and type(obj) is OrderedDict
-        and (ATOM_IDS.issuperset(map(id, map(type, obj))) or all(map(_has_nobodys_hash, obj)))
-    )
-
-
-def _has_nobodys_hash(key: Any) -> bool:
-    """Tell whether a key is an atom, or a tuple of atoms."""
-    t = type(key)
-    return id(t) in ATOM_IDS or (t is tuple and ATOM_IDS.issuperset(map(id, map(type, key))))
+    return t is _PairIterator or (t is _OrderedItems and type(obj) is OrderedDict and are_keys_pure(obj))
 
 
 def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:

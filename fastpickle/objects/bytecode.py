@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 
 from .._stdlib import HAS_KNOWN_BYTECODE
 
-__all__ = ["Known", "callee", "known", "looks_up_names", "reads"]
+__all__ = ["Known", "callee", "is_alike", "known", "looks_up_names", "reads"]
 
 
 class Known(NamedTuple):
@@ -109,7 +109,7 @@ def _run(code: CodeType) -> Known | None:
         or code.co_flags & _RUNS_LATER  # whoever compiled it
     ):
         return None
-    if any(_is_alike(code, other) for other in _codes_of_attrs):
+    if any(is_alike(code, other) for other in _codes_of_attrs):
         return Known(frozenset(), False, frozenset(("getattr",)), None, code.co_freevars[0])
     if (
         not _OPCODES.issuperset(code.co_code[::2])  # most often, and in 1 us
@@ -159,11 +159,12 @@ def _like_attrs(names: tuple[str, ...]) -> tuple[Any, Any]:
 _codes_of_attrs: Final = [function.__code__ for function in _like_attrs(())]
 
 
-def _is_alike(code: CodeType, other: CodeType) -> bool:
+def is_alike(code: CodeType, other: CodeType) -> bool:
     """Tell whether two functions do the same, but for the names of their variables and what they are documented by."""
     if (
         code.co_code != other.co_code
         or code.co_names != other.co_names
+        or (code.co_flags ^ other.co_flags) & _RUNS_LATER
         or getattr(code, "co_exceptiontable", None) != getattr(other, "co_exceptiontable", None)
         or [len(code.co_freevars), len(code.co_cellvars), len(code.co_consts), code.co_argcount]
         != [len(other.co_freevars), len(other.co_cellvars), len(other.co_consts), other.co_argcount]
@@ -171,7 +172,7 @@ def _is_alike(code: CodeType, other: CodeType) -> bool:
         return False
     for x, y in zip(code.co_consts, other.co_consts, strict=True):
         if isinstance(x, CodeType) and isinstance(y, CodeType):
-            if not _is_alike(x, y):
+            if not is_alike(x, y):
                 return False
         elif type(x) is not type(y) or (x is not None and type(x) is not str):
             return False

@@ -47,13 +47,13 @@ __all__ = [
     "REDUCES",
     "STDLIBS",
     "Names",
+    "are_keys_pure",
     "are_texts",
     "has_a_usual_name",
     "has_known_reduce",
     "has_only_a_dict",
     "has_own_reduce",
     "hides_no_reduce",
-    "hides_nothing_of_dict",
     "in_class",
     "is_array",
     "is_bare",
@@ -71,8 +71,8 @@ class Names(tuple[str, ...]):
 
     __slots__ = ()
 
-    def isdisjoint(self, attributes: Any) -> bool:  # those are an exact dict
-        return attributes.keys().isdisjoint(self)  # type: ignore[no-any-return]  # of a set it would look up the keys
+    def isdisjoint(self, attributes: dict[str, Any]) -> bool:  # an exact one
+        return attributes.keys().isdisjoint(self)  # of a set it would look up the keys
 
 
 #: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
@@ -90,11 +90,6 @@ def hides_no_reduce(state: dict[str, Any]) -> bool:
     )
 
 
-def hides_nothing_of_dict(state: dict[str, Any]) -> bool:
-    """Tell what `ASKED_FOR_OF_DICT.isdisjoint` does, sooner."""
-    return hides_no_reduce(state) and not ("items" in state or "keys" in state or "__iter__" in state)
-
-
 #: Those that are nearly always there if a class has a reduce of its own.
 REDUCES = frozenset(("__reduce__", "__reduce_ex__", "__getstate__"))
 #: The same for a dict of a class of its own.
@@ -104,7 +99,7 @@ ASKED_FOR_OF_DICT = Names((*ASKED_FOR, "items", "keys", "__iter__"))
 class _NamesAmongTexts(Names):
     """The same where a function of the class reads the instance: another key may be asked whether it is equal."""
 
-    def isdisjoint(self, attributes: Any) -> bool:
+    def isdisjoint(self, attributes: dict[str, Any]) -> bool:
         return are_texts(map(id, map(type, attributes))) and super().isdisjoint(attributes)
 
 
@@ -445,8 +440,13 @@ def _is_uuid_pure(obj: Any) -> bool:
     return type(obj.int) is int and type(obj.is_safe) is uuid.SafeUUID
 
 
-def _are_keys_pure(obj: Any) -> bool:
-    return _are_hashed_by_c(map(id, map(type, _iterate_keys(obj))))
+def are_keys_pure(obj: Any) -> bool:
+    """Tell whether all keys of a dict are atoms, or tuples of atoms, so that nobody's hash is asked for."""
+    return _are_hashed_by_c(map(id, map(type, _iterate_keys(obj)))) or all(map(_is_hashed_by_c, _iterate_keys(obj)))
+
+
+def _is_hashed_by_c(key: Any) -> bool:
+    return _are_hashed_by_c(map(id, map(type, key if type(key) is tuple else (key,))))
 
 
 _are_hashed_by_c = frozenset(map(id, (str, int, float, bool, bytes, type(None)))).issuperset
@@ -456,8 +456,8 @@ _iterate_keys = dict.__iter__  # that of OrderedDict asks keys for hashes
 LOOKED_INTO: dict[type, Callable[[Any], bool]] = {
     fractions.Fraction: _is_fraction_pure,
     uuid.UUID: _is_uuid_pure,
-    collections.OrderedDict: _are_keys_pure,
-    collections.Counter: _are_keys_pure,
+    collections.OrderedDict: are_keys_pure,
+    collections.Counter: are_keys_pure,
 }
 _UNKNOWN: Any = None
 

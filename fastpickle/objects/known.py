@@ -29,7 +29,6 @@ from ..hooks import Plan
 from .arrays import is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
 from .instances import (
     ASKED_FOR,
-    ASKED_FOR_OF_DICT,
     HEAP_TYPE,
     LOOKED_INTO,
     METACLASSES,
@@ -37,7 +36,6 @@ from .instances import (
     are_texts,
     has_own_reduce,
     hides_no_reduce,
-    hides_nothing_of_dict,
     is_array,
     is_bare,
     names,
@@ -111,8 +109,7 @@ def reduce_of(t: type, hiding: Names, proto: int) -> Any:
             raise Refused
 
         return looked_into
-    sooner = {id(ASKED_FOR): hides_no_reduce, id(ASKED_FOR_OF_DICT): hides_nothing_of_dict}
-    hides_nothing = sooner.get(id(hiding), hiding.isdisjoint)
+    hides_nothing = hides_no_reduce if hiding is ASKED_FOR else hiding.isdisjoint
     if is_pure is not None or not is_bare(t):
 
         def looked_at(obj: Any) -> Any:

@@ -23,6 +23,7 @@ from .._stdlib import refuse_reduce_value, refuse_unreducible, stock_methods
 from ..doubts import doubt, outside, settled
 from ..engine.reduce import AS_CLASS, is_stocks, reduce_value, watched_parts
 from ..hooks import PLAIN, Plan, Write
+from ..objects.instances import hides_no_reduce
 from .looks import BY_ANYBODY, BY_DEFAULT, BY_STDLIB, Dump, kind_of
 from .straight import FEWEST, TURNS, save_one
 
@@ -164,14 +165,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None) -> None
 
 def _says_nothing(state: dict[str, Any]) -> bool:
     """Tell whether an instance has no attribute that its reduce would look up."""
-    return not (
-        "__reduce_ex__" in state
-        or "__reduce__" in state
-        or "__getstate__" in state
-        or "__getnewargs__" in state
-        or "__getnewargs_ex__" in state
-        or "items" in state  # of a subclass of dict
-    )
+    return hides_no_reduce(state) and "items" not in state  # of a subclass of dict
 
 
 def _save_reduced(pickler: Any, plan: Plan, dump: Dump, obj: Any, rv: tuple[Any, ...]) -> None:
