@@ -28,11 +28,17 @@ from pickle import (
     DICT,
     EMPTY_DICT,
     EMPTY_LIST,
+    EMPTY_TUPLE,
+    FALSE,
     LIST,
     MARK,
+    NEWFALSE,
+    NEWTRUE,
     NONE,
     PROTO,
     STOP,
+    TRUE,
+    TUPLE,
     PicklingError,
 )
 from struct import pack
@@ -81,15 +87,19 @@ _stock_save_list = stock_methods["save_list"]
 _stock_save_str = stock_methods["save_str"]
 _stock_save_bytes = stock_methods["save_bytes"]
 _save_no_memo = stock_methods.get("_save_bytes_no_memo")  # which newer Pythons have, and call for bytes
+_stock_save_tuple = stock_methods["save_tuple"]
 _stock_save_none = stock_methods["save_none"]
+_stock_save_bool = stock_methods["save_bool"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
 _CONTAINER_IDS = hooks.CONTAINER_IDS
-#: A container of fewer items is not asked whether it is worth a plan, or written at once: its items are.
+#: A list or dict of fewer items is not asked whether it is worth a plan: its items are.
 _FOR_PLAN = 4
-#: The same of a tuple that begins with an atom.
-_FOR_ATOMS = 8
+#: The same if there is no container in it.
+_FOR_ATOMS = 24
+#: A tuple of fewer items is not written at once, which takes as long as to save five to ten of them.
+_FOR_TUPLE = 12
 #: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
@@ -98,7 +108,8 @@ _MANY_MEMOIZED = 400
 #: a library's `save` is called for each part, it saves more.
 _FEW_FOR_BRIEF = 128
 _ASIDE_FOR_BRIEF = 24
-#: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts.
+#: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts.  So does a class
+#: before the dict of another one.
 _HEAVY = frozenset(map(id, (dict, ModuleType)))
 _may_graft = CPickler is not None
 _setattr, _delattr = object.__setattr__, object.__delattr__
@@ -199,7 +210,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not PLAIN and plan is not FEW and plan is not ASIDE and plan is not COLD:
+            if plan is not ASIDE and plan is not PLAIN and plan is not FEW and plan is not COLD:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
@@ -252,6 +263,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     elif entry is _stock_save_none:
                         self.write(NONE)
                         return
+                    elif entry is _stock_save_bool and t is bool:
+                        if self.proto >= 2:
+                            self.write(NEWTRUE if obj else NEWFALSE)
+                        else:
+                            self.write(TRUE if obj else FALSE)
+                        return
                     elif entry is _stock_save_float and t is float:
                         self.write(pack_binfloat(BINFLOAT, obj))
                         return
@@ -283,60 +300,79 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 x = NotImplemented if reduce is NO_VALUE else reduce(obj)
                 if x is NotImplemented:
                     entry = self.dispatch.get(t)
-                    if (
-                        id(t) in _CONTAINER_IDS
-                        and plan is not PLAIN
-                        and end is None  # else it is this one that has begun
-                        and reduce is NO_VALUE  # what was there may have memoized it
-                        and (
-                            (len(obj) >= FEWEST_OF_FEW or (type(memo) is dict and len(memo) > _MANY_MEMOIZED and obj))
-                            if plan is FEW
-                            else len(obj) > 1 and is_worth_a_plan(self, obj, t)
-                            if plan is COLD
-                            else (t is tuple or t is dict or t is list)
-                            and (
-                                (len(obj) >= _FOR_PLAN and (t is not tuple or id(type(obj[0])) not in hooks.ATOM_IDS))
-                                or len(obj) >= _FOR_ATOMS
-                                or (t is tuple and obj and id(type(obj[0])) in _HEAVY)
+                    if id(t) in _CONTAINER_IDS:
+                        n = len(obj)
+                        if plan is ASIDE:
+                            if t is tuple:
+                                if not n and entry is _stock_save_tuple:
+                                    self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
+                                    return
+                                is_asked = n >= _FOR_TUPLE or (
+                                    n > 0
+                                    and (
+                                        id(type(obj[0])) in _HEAVY
+                                        or (n >= _FOR_PLAN and type(obj[-1]) is dict and type(obj[0]) is type)
+                                    )
+                                )
+                            else:
+                                is_asked = (
+                                    n >= _FOR_PLAN
+                                    and (t is dict or t is list)
+                                    and (
+                                        n >= _FOR_ATOMS
+                                        or not _CONTAINER_IDS.isdisjoint(
+                                            map(id, map(type, obj if t is list else obj.values()))
+                                        )
+                                    )
+                                )
+                        elif plan is FEW:
+                            is_asked = n >= FEWEST_OF_FEW or (
+                                n > 0 and type(memo) is dict and len(memo) > _MANY_MEMOIZED
                             )
-                        )
-                        and (plan is COLD or id(entry) in hooks.container_entries)
-                        and type(self.dispatch) in hooks.known_tables
-                        and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
-                    ):
-                        plan, end = begin(self, plan, obj, t)
-                        if plan is None:
-                            return  # it is written
-                        if plan:  # as above: what another function called would need a Python frame more
-                            call, x, is_reduced, end = way_of(self, plan, obj, t, end)
-                            x = call(*x)
-                            if is_reduced and x is not None:
-                                save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
-                            return
-                    if entry is _stock_save_dict:  # what it does, with a call less
-                        self.write(EMPTY_DICT if self.bin else MARK + DICT)
-                        self.memoize(obj)
-                        if TELLS_WHOSE:
-                            self._batch_setitems(obj.items(), obj)
                         else:
-                            self._batch_setitems(obj.items())
-                        return
-                    if entry is _stock_save_list:
-                        self.write(EMPTY_LIST if self.bin else MARK + LIST)
-                        self.memoize(obj)
-                        if TELLS_WHOSE:
-                            self._batch_appends(obj, obj)
-                        else:
-                            self._batch_appends(obj)
-                        return
-                    if entry is not None:
-                        if plan is not COLD and id(entry) in entry_writers:  # those know nothing of digests
-                            x = entry_writers[id(entry)](self, obj)
-                            if x is not None:
-                                x()
+                            is_asked = plan is COLD and n > 1 and is_worth_a_plan(self, obj, t)
+                        if (
+                            is_asked
+                            and end is None  # else it is this one that has begun
+                            and reduce is NO_VALUE  # what was there may have memoized it
+                            and (plan is COLD or id(entry) in hooks.container_entries)
+                            and type(self.dispatch) in hooks.known_tables
+                            and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
+                        ):
+                            plan, end = begin(self, plan, obj, t)
+                            if plan is None:
+                                return  # it is written
+                            if plan:  # as above: what another function called would need a Python frame more
+                                call, x, is_reduced, end = way_of(self, plan, obj, t, end)
+                                x = call(*x)
+                                if is_reduced and x is not None:
+                                    save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
                                 return
+                        if entry is _stock_save_dict:  # what it does, with a call less
+                            self.write(EMPTY_DICT if self.bin else MARK + DICT)
+                            self.memoize(obj)
+                            if TELLS_WHOSE:
+                                self._batch_setitems(obj.items(), obj)
+                            else:
+                                self._batch_setitems(obj.items())
+                            return
+                        if entry is _stock_save_list:
+                            self.write(EMPTY_LIST if self.bin else MARK + LIST)
+                            self.memoize(obj)
+                            if TELLS_WHOSE:
+                                self._batch_appends(obj, obj)
+                            else:
+                                self._batch_appends(obj)
+                            return
+                    elif id(entry) in entry_writers and plan is not COLD:  # those know nothing of digests
+                        x = entry_writers[id(entry)](self, obj)
+                        if x is not None:
+                            x()
+                            return
+                    if entry is not None:
                         entry(self, obj)
                         return
+                    x = NotImplemented
             if x is NotImplemented:
                 table = getattr(self, "dispatch_table", _pickle.dispatch_table)
                 if type(t) is type and type(table) is dict and t not in table and not issubclass(t, type):
@@ -350,15 +386,19 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if x is AS_CLASS:
                     self.save_global(obj)
                     return
-            if isinstance(x, str):
+            n = 0
+            if type(x) is tuple:
+                n = len(x)
+                if not 2 <= n <= 6:
+                    refuse_reduce_value(obj, reduce, x)
+            elif isinstance(x, str):
                 self.save_global(obj, x)
                 return
-            if not isinstance(x, tuple) or not 2 <= len(x) <= 6:
+            elif not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
             if (
-                (plan is FEW or plan is ASIDE)
-                and type(x) is tuple
-                and len(x) == 2
+                n == 2
+                and (plan is ASIDE or plan is FEW)
                 and type(memo) is dict
                 and len(memo) > (_FEW_FOR_BRIEF if plan is FEW else _ASIDE_FOR_BRIEF)
                 and id(x[0]) in memo
@@ -373,7 +413,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     plan = PLAIN  # it is little, and the frame has no room for it
             if (
                 plan is FEW
-                and type(x) is tuple
+                and n
                 and type(memo) is dict
                 and len(memo) > _FEW_MEMOIZED
                 and (len(memo) > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t) or is_little(x)))

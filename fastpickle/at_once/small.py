@@ -28,7 +28,7 @@ from ..digests import small_hashes
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
-from ..objects.instances import has_only_a_dict, is_array
+from ..objects.instances import HEAP_TYPE, has_only_a_dict, is_array
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
 from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
@@ -139,7 +139,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
         elif (
-            (id(t) in were_known and only_reads(t))  # a call less for most; what is in it is found, too
+            (last.not_at_once and last.is_not_at_once(id(t)))
+            or (id(t) in were_known and only_reads(t))  # a call less for most; what is in it is found, too
             or is_for_stock(t)
             or id(t) in BY_NAME
             or is_leaf(t)
@@ -230,7 +231,11 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         is_saved = save_few(pickler, plan, rule, lengths, obj, pieces, opened, may_graft, content >= _MUCH)
         if not is_saved:
             memo.clear()
-            if is_saved is not None and not is_container:
+            if is_container or not t.__flags__ & HEAP_TYPE:  # those of a builtin type are not like one another
+                pass
+            elif is_saved is None or not is_own:  # of a library's, C is not asked about an instance
+                last.remember_not_at_once(id(t))
+            else:
                 last.remember_much(t)
             return is_saved
         state.pop("_fastpickle_is_refused", None)

@@ -58,7 +58,7 @@ def is_task(obj: Any, t: type) -> bool | None:
     function = _function_of(obj, t, _LEVELS)
     if function is None:
         return False
-    if not last.is_no_task(_key(function)) and _are_brief((obj,), _LEVELS + 1):
+    if not last.is_not_at_once(_key(function)) and _are_brief((obj,), _LEVELS + 1):
         return True
     return None if type(function) is FunctionType and is_by_value(function) else False
 
@@ -83,7 +83,7 @@ def encode_task(pickler: Any, plan: Plan, obj: Any, memo: Memo, pieces: list[byt
                 return True
     except Exception:  # what cannot be saved fails again where it is saved one by one
         pass
-    last.remember_no_task(_key(_function_of(obj, type(obj), _LEVELS)))
+    last.remember_not_at_once(_key(_function_of(obj, type(obj), _LEVELS)))
     return False
 
 

@@ -53,9 +53,9 @@ from ..objects.arrays import array_type
 from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
 from ._dill_code import encode_code
 from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
-from ._dill_own import GLOBALS, NAMED_OTHERWISE, has_its_helpers, is_quiet
+from ._dill_own import GLOBALS, NAMED_OTHERWISE, entry_of_arrays, has_its_helpers, is_quiet
 
-__all__ = ["write_array"]
+__all__: list[str] = []
 
 _Reduce: Any = type(_dill._shims._setattr)
 _REDUCES: Final = _Reduce.__reduce_ex__, _Reduce.__reduce__
@@ -456,6 +456,9 @@ def _nothing() -> None:
 def _write_class(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
     """Write a class to which dill gives a name; None if nothing is written, and nobody's code has run."""
     if type(obj) is not type or obj not in _dill._typemap:
+        if not _entries_of_arrays and (entry := entry_of_arrays(pickler, obj)) is not None:
+            _entries_of_arrays.append(entry)  # so that its id stays its own
+            hooks.entry_writers[id(entry)] = _write_array
         return None  # dill's function takes no longer
     if plan is None:
         plan = hooks.plan(pickler)
@@ -484,7 +487,7 @@ def _encode_array(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes
     return encode_call(parts, obj, _dill._create_array, (f, args, state, None), memo, i, pieces)
 
 
-def write_array(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
+def _write_array(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
     """Write an array beside others; None if nothing is written, and nobody's code has run."""
     if id(_dill._create_array) not in pickler.memo or type(obj) is not array_type() or not is_quiet(pickler):
         return None
@@ -496,6 +499,8 @@ def write_array(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Calla
 
 #: Of more bytes the rest does not matter.
 _LONGEST_ARRAY: Final = 16 << 10
+#: dill's function for arrays, once the first array has had it made: dill saves their class then.
+_entries_of_arrays: Final[list[Any]] = []
 
 
 if are_all_dills(_dill.save_singleton):

@@ -5,6 +5,7 @@ Not for: what only the versions in `KNOWN_VERSIONS` are known to have (`dill`, `
 
 from __future__ import annotations
 
+import builtins
 import logging
 from enum import EnumMeta
 from operator import is_, itemgetter
@@ -13,7 +14,12 @@ from typing import Any, Final
 
 from dill import _dill
 
-__all__ = ["GLOBALS", "HELPERS", "NAMED_OTHERWISE", "are_dills", "has_its_helpers", "is_quiet"]
+from ..objects.arrays import array_type
+from ..objects.known import usual_import
+
+__all__ = [
+    "GLOBALS", "HELPERS", "NAMED_OTHERWISE", "are_dills", "entry_of_arrays", "has_its_helpers", "is_quiet",
+]  # fmt: skip
 
 GLOBALS: Final = vars(_dill)
 _helpers_of: Final = itemgetter(
@@ -38,6 +44,24 @@ NAMED_OTHERWISE: Final = (
 def are_dills(*functions: Any) -> bool:
     """Tell whether functions are those of dill's module, and not what somebody has put in their place."""
     return all(type(f) is FunctionType and f.__globals__ is GLOBALS for f in functions)
+
+
+def entry_of_arrays(pickler: Any, t: type) -> Any:
+    """Return the function by which dill saves numpy's arrays, which it makes when it meets one; None if it has not.
+
+    Args:
+        pickler: a pickler of dill's.
+        t: a type; None is for any other.
+    """
+    # numpy imports by `__import__` what it reduces them to.
+    if t is not array_type() or builtins.__import__ is not usual_import:
+        return None
+    entry = pickler.dispatch.get(t)
+    is_its_own = are_dills(entry) and entry.__code__ in _CODES_OF_SAVE and entry.__name__ == "save_numpy_array"
+    return entry if is_its_own else None
+
+
+_CODES_OF_SAVE: Final = _dill.Pickler.save.__code__.co_consts
 
 
 def has_its_helpers() -> bool:

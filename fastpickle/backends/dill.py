@@ -18,14 +18,13 @@ Not for: patching dill, which stays as it is.
 
 from __future__ import annotations
 
-import builtins
 import codecs
 import io
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 from .. import hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
@@ -34,8 +33,8 @@ from ..at_once.quick import Quick
 from ..at_once.tasks import is_task
 from ..digests import hashing
 from ..doubts import doubt, holds, outside
-from ..objects.arrays import array_type, is_little
-from ..objects.known import usual_import
+from ..objects.arrays import is_little
+from ..objects.known import METACLASS_IDS
 from ..objects.last import last
 from ..objects.likely import are_for_stock
 from ..pickler import Pickler as _Base
@@ -47,7 +46,7 @@ try:
 except ImportError as exc:
     raise ImportError("fastpickle.backends.dill needs dill: pip install 'fastpickle[dill]'") from exc
 
-from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills, has_its_helpers, is_quiet
+from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills, entry_of_arrays, has_its_helpers, is_quiet
 
 __all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
 
@@ -198,20 +197,9 @@ def _call_of_class(t: type) -> Any:
 
 
 def _call_for_arrays(pickler: Any, t: type) -> Any:
-    """Return the function by which dill saves numpy's arrays, which it makes when it meets one, and its call.
-
-    Once it is met, arrays beside others are written by `write_array`.
-    """
-    # numpy imports by `__import__` what it reduces them to.
-    if t is not array_type() or builtins.__import__ is not usual_import:
-        return None
-    entry = pickler.dispatch.get(t)
-    if not are_dills(entry) or entry.__code__ not in _CODES_OF_SAVE or entry.__name__ != "save_numpy_array":
-        return None
-    if _write_array is not None and id(entry) not in hooks.entry_writers:
-        hooks.entry_writers[id(entry)] = _write_array
-        _entries_for_arrays.append(entry)  # so that its id stays its own
-    return entry, _call_of_array
+    """Return the function by which dill saves numpy's arrays, and its call."""
+    entry = entry_of_arrays(pickler, t)
+    return None if entry is None else (entry, _call_of_array)
 
 
 def _call_of_array(array: Any) -> Any:
@@ -226,7 +214,6 @@ _save_dict: Any = hooks.savers[dict][1]
 _DillPickler: Any = _dill.Pickler  # the name there may come to mean the class below
 _dill_dump = _DillPickler.dump
 _dill_save = _DillPickler.save
-_CODES_OF_SAVE = _dill_save.__code__.co_consts
 
 
 class Pickler(_DillPickler, _Base):  # type: ignore[misc]  # dill has no types
@@ -258,12 +245,21 @@ def _is_task(obj: Any) -> bool:
 
 def _is_of_numpy(t: type) -> Any:
     """Tell whether dill's save() would do something of its own for an object of this type."""
-    return (
-        _dill.NumpyArrayType
-        and t is not type
-        and t not in _DillPickler.dispatch
-        and (_dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t))
-    )
+    if not _dill.NumpyArrayType or t is type or t in _DillPickler.dispatch:
+        return False
+    if (
+        id(type(t)) in METACLASS_IDS
+        and _names_of_numpy.isdisjoint(map(_name_of, t.__mro__))  # which the three compare, behind the modules
+        and _texts.issuperset(map(type, map(_module_of, t.__mro__)))  # another one may have anybody's __eq__
+    ):
+        return False
+    return _dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t)
+
+
+_names_of_numpy: Final = frozenset(("ndarray", "ufunc", "dtype"))
+_texts: Final = frozenset((str,))
+_name_of: Final = vars(type)["__name__"].__get__
+_module_of: Final = vars(type)["__module__"].__get__
 
 
 def dump(
@@ -367,10 +363,8 @@ if _is_known:
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.warning_entries.add(id(_dill.save_type))
     hooks.saved_by_name[_dill.save_function] = _is_located
-_write_array: Any = None
-_entries_for_arrays: list[Any] = []
 if _is_known and FRAMES_ARE_BYTESIO:
-    from ._dill_functions import write_array as _write_array  # where it is told what is known of dill's functions
+    from . import _dill_functions  # noqa: F401  # where it is told what is known of dill's functions
 _is_quick = _is_known and CPickler is not None and are_dills(Pickler.__init__)
 _quick = Quick(Pickler, _is_for_c) if _is_quick else None
 _CODE_OF_METHOD: Any = None

@@ -3,7 +3,8 @@
     C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class at
                                                     the top; a library's, not about the like of what it gave up
     an instance turned out to be much ------------> the next one of its class is left to C
-    a task could not be written at once ----------> the next ones of its function are not tried (`tasks`)
+    a task, or an instance, could not be -----------> the next ones of its function, or of its class, are not tried
+    written at once
     what looked like numbers was something else --> the next ones are not taken for that (`unmemoized`)
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
@@ -31,13 +32,13 @@ class _Last:
         like: the likeness of that: the ids of its type and of the type of its first item.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
-        no_tasks: what tells the functions of tasks that could not be written at once, and how many more of each are not
+        not_at_once: the ids of what tells that something cannot be written at once, and how many more of each are not
             tried; then one is.
         patience_with_numbers: how many more of what looks like numbers are not taken for that; then one is.
     """
 
     __slots__ = (
-        "gave_up_for", "kind", "like", "much", "no_tasks", "patience", "patience_with_much", "patience_with_numbers",
+        "gave_up_for", "kind", "like", "much", "not_at_once", "patience", "patience_with_much", "patience_with_numbers",
         "refused",
     )  # fmt: skip
 
@@ -54,7 +55,7 @@ class _Last:
         self.much = 0
         self.patience_with_much = 0
         self.patience_with_numbers = 0
-        self.no_tasks: dict[int, int] = {}
+        self.not_at_once: dict[int, int] = {}
 
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
@@ -106,18 +107,18 @@ class _Last:
         self.patience_with_numbers -= 1
         return True
 
-    def remember_no_task(self, key: int) -> None:
-        """Remember that a task of a function could not be written at once."""
-        if len(self.no_tasks) >= _MOST_TASKS:
-            self.no_tasks.clear()
-        self.no_tasks[key] = _PATIENCE
+    def remember_not_at_once(self, key: int) -> None:
+        """Remember that a task of a function, or an instance of a class, could not be written at once."""
+        if len(self.not_at_once) >= _MOST_REMEMBERED:
+            self.not_at_once.clear()
+        self.not_at_once[key] = _PATIENCE
 
-    def is_no_task(self, key: int) -> bool:
-        """Tell whether a task of a function is not to be tried."""
-        patience = self.no_tasks.get(key, 0)
+    def is_not_at_once(self, key: int) -> bool:
+        """Tell whether such a one is not to be tried."""
+        patience = self.not_at_once.get(key, 0)
         if not patience:
             return False
-        self.no_tasks[key] = patience - 1
+        self.not_at_once[key] = patience - 1
         return True
 
     def is_like(self, obj: Any, t: type) -> int:
@@ -162,8 +163,8 @@ def _likeness(obj: Any, t: type) -> tuple[int, ...]:
 last: Final = _Last()
 #: C gives up in up to half the time that a small dump takes without it.
 _PATIENCE: Final = 15
-#: So many functions are remembered, the tasks of which cannot be written at once.
-_MOST_TASKS: Final = 64
+#: Of so many functions and classes it is remembered that what has to do with them cannot be written at once.
+_MOST_REMEMBERED: Final = 64
 #: So few items are looked at in less time than C takes to give up.
 _FEW: Final = 24
 #: So many items, in whatever they are, are little; and seen in the time that it takes C to begin.
