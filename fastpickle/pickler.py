@@ -67,6 +67,7 @@ from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
 from .engine.reduce import AS_CLASS, old_value, save_object, value_by
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
+from .objects.last import last
 from .objects.likely import is_little, is_somebodys, somebodys
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
@@ -104,6 +105,8 @@ _FOR_TUPLE = 12
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
 _MANY_MEMOIZED = 400
+#: A library's dump with so much, begun by an instance, is large: the next one of its class has a plan at once.
+_LARGE = 200
 #: What a reduce gave is written at once from there on: before, the look at the pickler takes as long as it saves; where
 #: a library's `save` is called for each part, it saves more.
 _FEW_FOR_BRIEF = 128
@@ -165,6 +168,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         except BaseException:
             self.__dict__.pop("_fastpickle_is_refused", None)  # save() would
             raise
+        last.root = id(t)
         if is_few is None:
             few = FEW if type(self).save is hooks.own_save else ASIDE
             _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
@@ -411,23 +415,31 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     return
                 if is_written is None:
                     plan = PLAIN  # it is little, and the frame has no room for it
-            if (
-                plan is FEW
-                and n
-                and type(memo) is dict
-                and len(memo) > _FEW_MEMOIZED
-                and (len(memo) > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t) or is_little(x)))
-            ):
-                plan = hooks.plan(self)  # it takes 6 us to begin, more than it takes to save a few objects without
-                if plan:
-                    begin_reduced(self, plan, obj)
-                    try:
-                        x = save_object(self, plan, obj, None, x)
-                        if x is not None:
-                            save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
-                    finally:
-                        self.__dict__["_fastpickle_plan"] = plan.in_doubt  # another reduce may have called, and go on
-                    return
+            if n and (plan is ASIDE or plan is FEW) and type(memo) is dict:
+                n = len(memo)
+                if plan is FEW:
+                    is_worth = n > _FEW_MEMOIZED and (
+                        n > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t) or is_little(x))
+                    )
+                else:  # not within what is saved by a plan, which goes by the look at the pickler that it had
+                    is_worth = (n > _MANY_MEMOIZED or (n == 0 and last.large == id(t))) and (
+                        "_fastpickle_dump" not in self.__dict__
+                    )
+                    if n > _LARGE:
+                        last.large = last.root
+                if is_worth:  # it takes 6 us to begin, more than it takes to save a few objects without
+                    now = hooks.plan(self)
+                    if now if plan is FEW else now.is_for_brief:
+                        begin_reduced(self, now, obj)
+                        try:
+                            x = save_object(self, now, obj, None, x)
+                            if x is not None:
+                                save_all(self, now, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                            if n == 0 and len(memo) <= _LARGE:
+                                last.large = 0
+                        finally:  # another reduce may have called, and go on
+                            self.__dict__["_fastpickle_plan"] = now.in_doubt
+                        return
             try:
                 self.save_reduce(*x, obj=obj)
             except BaseException as exc:

@@ -130,7 +130,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         outer_dump = state.get("_fastpickle_dump")
         state["_fastpickle_dump"] = dump
     else:
-        outer_dump = None if plan is FEW else _UNTOUCHED
+        outer_dump = None if plan is FEW or plan is ASIDE else _UNTOUCHED  # there may be one yet (`begin_reduced`)
     object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
     return plan, (outer, outer_dump, adapted)
 

@@ -6,6 +6,7 @@
     a task, or an instance, could not be -----------> the next ones of its function, or of its class, are not tried
     written at once
     what looked like numbers was something else --> the next ones are not taken for that (`unmemoized`)
+    a library's dump of an instance was large ----> the next one of its class is not begun hook by hook
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
 What is remembered is a guess, never a reason for other bytes: wrong, C has begun in vain.
@@ -30,6 +31,8 @@ class _Last:
         patience: how many more like that are not offered to C; then one is.
         kind: what gives C picklers for what C met many instances in (`cpickler`); None if it did not.
         like: the likeness of that: the ids of its type and of the type of its first item.
+        root: the id of the class of what is dumped, or was last.
+        large: the id of the class of the last instance that a library's dump was large of; 0 if there was none.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
         not_at_once: the ids of what tells that something cannot be written at once, and how many more of each are not
@@ -38,8 +41,8 @@ class _Last:
     """
 
     __slots__ = (
-        "gave_up_for", "kind", "like", "much", "not_at_once", "patience", "patience_with_much", "patience_with_numbers",
-        "refused",
+        "gave_up_for", "kind", "large", "like", "much", "not_at_once", "patience", "patience_with_much",
+        "patience_with_numbers", "refused", "root",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -52,6 +55,7 @@ class _Last:
         self.like: tuple[int, ...] = ()
         self.refused: tuple[int, ...] = ()
         self.patience = 0
+        self.root = self.large = 0
         self.much = 0
         self.patience_with_much = 0
         self.patience_with_numbers = 0
