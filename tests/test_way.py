@@ -33,8 +33,8 @@ class Text(str):
     """Is no text."""
 
 
-#: A tuple that begins with an atom is written at once if it has eight items.
-_MORE = (5, 6, 7, 8)
+#: A tuple is written at once if it has twelve items.
+_MORE = (5, 6, 7, 8, 9, 10, 11, 12)
 
 
 def _again() -> Any:
@@ -46,16 +46,16 @@ def _again() -> Any:
 def _deep(n: int) -> Any:
     found: Any = (1, 2)
     for _ in range(n):
-        found = (found, 1, 2, 3)
+        found = (found, 1, 2, 3, *_MORE)
     return found
 
 
-_shared = ("shared", 300, None, b"bytes", 5, 6, 7, 8)
+_shared = ("shared", 300, None, b"bytes", *_MORE)
 #: What is made anew for each dump, since what is constant may be one object with others.
 VALUES: dict[str, Callable[[], Any]] = {
     **{
         f"{n} items": lambda n=n: (*[f"text {i}" for i in range(n)],)
-        for n in (0, 1, 2, 3, 4, 5, 7, 8, 16, 17, 23, 24, 60)
+        for n in (0, 1, 2, 3, 4, 5, 11, 12, 16, 17, 23, 24, 60)
     },
     "numbers": lambda: (0, 255, 256, 65535, 65536, -1, 2**31 - 1, -(2**31), 1.5, True, False, None),
     "long numbers": lambda: (2**31, 2, 3, 4, *_MORE),
@@ -65,18 +65,18 @@ VALUES: dict[str, Callable[[], Any]] = {
     "surrogates": lambda: ("before", "\udc80", 1, 2, *_MORE),
     "bytes": lambda: (b"", b"x" * 255, 1, 2, *_MORE),
     "long bytes": lambda: (b"", b"x" * 256, 1, 2, *_MORE),
-    "tuples": lambda: ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ("a", ("b", ("c",)))),
-    "long tuples": lambda: ((*range(16),), 1, 2, 3),
-    "longer tuples": lambda: ((*range(17),), 1, 2, 3),
-    "a list within": lambda: ((1, [2]), 1, 2, 3),
-    "a list": lambda: ([1], 1, 2, 3),
+    "tuples": lambda: ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ("a", ("b", ("c",))), *_MORE),
+    "long tuples": lambda: ((*range(16),), 1, 2, 3, *_MORE),
+    "longer tuples": lambda: ((*range(17),), 1, 2, 3, *_MORE),
+    "a list within": lambda: ((1, [2]), 1, 2, 3, *_MORE),
+    "a list": lambda: ([], 1, 2, 3, *_MORE),
     "a subclass": lambda: ("text", Text("text"), 1, 2, *_MORE),
     "a subclass within": lambda: ("text", (1, Text("text")), 1, 2, *_MORE),
     "shared": lambda: (_shared, _shared, 1, 2, *_MORE),
     "shared itself": lambda: _shared,
     "twice": _again,
     "deep": lambda: _deep(40),
-    "nearly a frame": lambda: ("x" * 255, *["y" * 255 + str(i) for i in range(7)]),
+    "nearly a frame": lambda: ("x" * 255, *["y" * 255 + str(i) for i in range(11)]),
     "a dict": lambda: {i: str(i) for i in range(60)},
     "a list of lists": lambda: [[i, str(i)] for i in range(20)],
     "too deep": lambda: _deep(sys.getrecursionlimit()),
@@ -216,21 +216,21 @@ def _is_fast(run: Run) -> None:
 )  # fmt: skip
 def test_pickler_that_changes(act: Callable[[Run], None], ours: Implementation) -> None:
     """What the function does to its pickler counts from the next value on."""
-    makes = [VALUES[name] for name in ("8 items", "shared", "tuples", "a dict", "a list of lists", "shared itself")]
+    makes = [VALUES[name] for name in ("12 items", "shared", "tuples", "a dict", "a list of lists", "shared itself")]
     check(ORACLE, ours, _dumps(Part(*makes), Part(*makes)), protocols=(0, 2, 4), cls=_class(act))
 
 
 @pytest.mark.skipif(PYPY, reason="its pickler is another one (fastpickle.pypy)")
 def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of eight is, or of four that begins with no atom; but with no instance in it, or below protocol 4."""
+    """One of twelve is; but with no instance in it, or below protocol 4."""
     written: list[Any] = []
     save_tuple = way.save_tuple
     monkeypatch.setattr(
         way, "save_tuple", lambda pickler, plan, obj: (done := save_tuple(pickler, plan, obj), written.append(done))[0]
     )
     for name, protocol, expected in (
-        ("8 items", 4, [True]),
-        ("7 items", 4, []),
+        ("12 items", 4, [True]),
+        ("11 items", 4, []),
         ("16 items", 5, [True]),
         ("23 items", 4, [True]),
         ("tuples", 4, [True]),
@@ -240,7 +240,7 @@ def test_short_tuples_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         ("a list within", 4, [True]),
         ("a subclass", 4, []),
         ("a subclass within", 4, []),
-        ("8 items", 3, [False]),
+        ("12 items", 3, [False]),
         ("surrogates", 4, [False]),
     ):
         written.clear()

@@ -122,6 +122,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             if task is None:
                 return 0
             content = _TASK
+        elif is_container and not is_own and last.not_at_once and last.is_row_not_at_once(obj, t):
+            content = _SOMEBODYS
         elif is_container and not may_graft and _begins_plain(obj, t):
             pass  # most often, and if there is an instance below it will be found
         elif is_container:
@@ -231,7 +233,10 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         is_saved = save_few(pickler, plan, rule, lengths, obj, pieces, opened, may_graft, content >= _MUCH)
         if not is_saved:
             memo.clear()
-            if is_container or not t.__flags__ & HEAP_TYPE:  # those of a builtin type are not like one another
+            if is_container:
+                if not is_own:
+                    last.remember_row_not_at_once(obj, t)
+            elif not t.__flags__ & HEAP_TYPE:  # those of a builtin type are not like one another
                 pass
             elif is_saved is None or not is_own:  # of a library's, C is not asked about an instance
                 last.remember_not_at_once(id(t))

@@ -125,6 +125,14 @@ class _Last:
         self.not_at_once[key] = patience - 1
         return True
 
+    def remember_row_not_at_once(self, obj: Any, t: type) -> None:
+        """Remember that a list, tuple or dict could not be written at once."""
+        self.remember_not_at_once(hash((len(obj), *_likeness(obj, t))))
+
+    def is_row_not_at_once(self, obj: Any, t: type) -> bool:
+        """Tell whether one like that is not to be tried."""
+        return self.is_not_at_once(hash((len(obj), *_likeness(obj, t))))
+
     def is_like(self, obj: Any, t: type) -> int:
         """Tell whether what is in a small container, and in those in it, has an instance of that class among it.
 
