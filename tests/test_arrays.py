@@ -415,6 +415,75 @@ def test_by_c_through_dill(protocol: int, by_c: list[bool]) -> None:
 
 
 @needs_dill
+def test_told_with_their_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays in what goes hook by hook are written at once after the first, since dill saves their class with it."""
+    functions = pytest.importorskip("fastpickle.backends._dill_functions")
+    monkeypatch.setattr(functions, "_entries_of_arrays", [])
+    kept = {**functions.hooks.entry_writers}
+    for key, writer in kept.items():
+        if writer is functions._write_array:
+            del functions.hooks.entry_writers[key]
+    try:
+        obj = Holder([numpy.arange(n, dtype=kind) for kind in ("f8", "i4", "f8", "O") for n in range(4)])
+        for protocol in range(6):
+            expected = dill.dumps(obj, protocol)
+            with fastpickle.patched():
+                assert dill.dumps(obj, protocol) == expected
+        (entry,) = functions._entries_of_arrays
+        assert functions.hooks.entry_writers[id(entry)] is functions._write_array
+        assert entry is dill.Pickler.dispatch[numpy.ndarray]
+    finally:
+        functions.hooks.entry_writers.clear()
+        functions.hooks.entry_writers.update(kept)
+
+
+class Holder:
+    """Has a state of its own that runs anybody's code."""
+
+    def __init__(self, arrays: list[Any]) -> None:
+        self.arrays = arrays
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__, n=len(self.arrays))
+
+
+class _Asked:
+    """Stands for the name of a module, and is asked what it equals."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def __eq__(self, other: object) -> bool:
+        self.seen.append(other)
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@needs_dill
+@pytest.mark.parametrize("name", ["ndarray", "ufunc", "dtype", "other"])
+def test_classes_that_look_like_numpys(name: str) -> None:
+    """dill goes by the names of a class and of its module; the latter may be anything, which is asked."""
+    found = []
+    for is_installed in (False, True):
+        for module in (_Asked(), "numpy", "numpy.other"):
+            t = type(name, (), {"__module__": module, "__reduce__": lambda self: (str, ("text",))})
+            objs = [t() for _ in range(3)] + [type("sub", (t,), {})()]
+            seen = module.seen if isinstance(module, _Asked) else []
+            dispatch = {**dill.Pickler.dispatch}
+            try:
+                if is_installed:
+                    with fastpickle.patched():
+                        found.append((outcome(dill.dumps, lambda objs=objs: objs, 4), [*seen]))
+                else:
+                    found.append((outcome(dill.dumps, lambda objs=objs: objs, 4), [*seen]))
+            finally:
+                dill.Pickler.dispatch.clear()
+                dill.Pickler.dispatch.update(dispatch)
+    assert found[:3] == found[3:]
+
+
+@needs_dill
 def test_first_array_of_all() -> None:
     """dill makes and registers its function when it meets the first array; so it does then."""
     code = (

@@ -974,6 +974,7 @@ class TestFew:
         """At once from protocol 4 on."""
         make, is_small = FEW[name]
         for protocol in range(6):
+            last.forget()
             expected = dill.dumps(make(), protocol)
             with fastpickle.patched():
                 assert by_pickler(make(), protocol) == expected

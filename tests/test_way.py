@@ -68,7 +68,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "tuples": lambda: ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ("a", ("b", ("c",))), *_MORE),
     "long tuples": lambda: ((*range(16),), 1, 2, 3, *_MORE),
     "longer tuples": lambda: ((*range(17),), 1, 2, 3, *_MORE),
-    "a list within": lambda: ((1, [2]), 1, 2, 3, *_MORE),
+    "a list within": lambda: (1, (1, [2]), 2, 3, *_MORE),
     "a list": lambda: ([], 1, 2, 3, *_MORE),
     "a subclass": lambda: ("text", Text("text"), 1, 2, *_MORE),
     "a subclass within": lambda: ("text", (1, Text("text")), 1, 2, *_MORE),

@@ -247,12 +247,11 @@ def _is_of_numpy(t: type) -> Any:
     """Tell whether dill's save() would do something of its own for an object of this type."""
     if not _dill.NumpyArrayType or t is type or t in _DillPickler.dispatch:
         return False
-    if (
-        id(type(t)) in METACLASS_IDS
-        and _names_of_numpy.isdisjoint(map(_name_of, t.__mro__))  # which the three compare, behind the modules
-        and _texts.issuperset(map(type, map(_module_of, t.__mro__)))  # another one may have anybody's __eq__
-    ):
-        return False
+    if id(type(t)) in METACLASS_IDS:
+        if not _texts.issuperset(map(type, map(_module_of, t.__mro__))):
+            return True  # its __eq__ may be anybody's, and is asked there
+        if _names_of_numpy.isdisjoint(map(_name_of, t.__mro__)):
+            return False  # as the three would say
     return _dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t)
 
 
