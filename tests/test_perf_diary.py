@@ -53,6 +53,7 @@ pure = load("pure")
 profiles = load("profiles")
 executors = load("executors")
 by_value = load("by_value")
+library_objects = load("library_objects")
 small_dumps = load("small_dumps")
 shapes = grafting.shapes
 
@@ -759,6 +760,33 @@ class TestByValue:
         monkeypatch.setattr(backend, "dumps", lambda obj: b"")
         with pytest.raises(SystemExit, match="small dict: other bytes"):
             by_value.serve("backend", ["small dict"])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("dill") is None, reason="dill is not installed")
+class TestLibraryObjects:
+    """``library_objects.py``."""
+
+    def test_table(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """Each way once, with stock dill's bytes; objects whose library is not installed are left out."""
+        names = ["email", "200 addresses", "attrs, 500 with slots"]
+        assert library_objects.main(["--turns", "1", "--only", *names]) == 0
+        out = capfd.readouterr().out
+        assert "| 200 addresses | " in out
+        assert ("attrs" in out) == (importlib.util.find_spec("attr") is not None)
+        assert out.count("x |") == 2 * (out.count("\n| ") - 1)
+
+    def test_other_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They end it."""
+        backend = importlib.import_module("fastpickle.backends.dill")
+        monkeypatch.setattr(backend, "dumps", lambda obj: b"")
+        with pytest.raises(SystemExit, match="email: other bytes"):
+            library_objects.serve("backend", ["email"])
+
+    def test_none(self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is said where there is nothing to measure."""
+        monkeypatch.setattr(library_objects.by_value, "measure", lambda *args, **kwargs: {"stock": {}})
+        assert library_objects.main([]) == 0
+        assert "not installed" in capfd.readouterr().out
 
 
 class TestSmallDumps:
