@@ -268,7 +268,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").partition("\n")[0],
-        epilog="how to read it: 1.20x is a time 1.20 times as long as stock dill's: less is better. It takes 3 minutes.",
+        epilog="how to read it: 1.20x is a time 1.20 times as long as stock dill's: less is better; takes 3 minutes",
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=OBJECTS, help="measure these objects")
     parser.add_argument(
