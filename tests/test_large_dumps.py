@@ -110,7 +110,7 @@ def _listens(pickler: Any, number: int) -> None:
 
 def _has_entry(pickler: Any, number: int) -> None:
     if number == 150:
-        pickler.dispatch = {**pickler.dispatch, tuple: lambda self, obj: self.save_reduce(tuple, ([*obj],), obj=obj)}
+        pickler.dispatch = {**pickler.dispatch, list: lambda self, obj: self.save_reduce(list, ((*obj,),), obj=obj)}
 
 
 def _asks(pickler: Any, number: int) -> None:
