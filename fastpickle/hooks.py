@@ -122,9 +122,10 @@ __all__ = [
 Write = Callable[[bytes], Any]
 #: What is to be saved for an object that goes through a reduce; a plain tuple, since one with names takes 0.3 us more:
 #:   its parts, the opcode that makes it of them, and what 3.14 calls them, and it, in its notes;
-#:   what saves its items (None if there are none), but for a few that it gives back with what ends them;
+#:   what saves its items (None if there are none), but for a few that it gives back with what ends them, or gives what
+#:   is to be called for that, and with what;
 #:   its state (or the function that sets it, the object and the state; or nothing), and the opcode that sets that.
-_Finish = Callable[[], "tuple[list[Any], bytes] | None"]
+_Finish = Callable[[], "tuple[list[Any], bytes] | tuple[Callable[..., Any], tuple[Any, ...]] | None"]
 Reduced = tuple[tuple[Any, ...], bytes, tuple[str, ...], str, "_Finish | None", tuple[Any, ...], bytes]
 #: Saves one object that is not in the memo, the frame of which has been committed if it was full, or tells what is to
 #: be saved for it: saver(pickler, plan, obj, write), with the `plan` in force and the `write` of the current frame.

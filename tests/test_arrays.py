@@ -483,6 +483,26 @@ def test_classes_that_look_like_numpys(name: str) -> None:
     assert found[:3] == found[3:]
 
 
+class _Name(str):
+    """The name of a class may be any text, which is not asked for its hash."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+
+@needs_dill
+@pytest.mark.parametrize("name", ["ndarray", "other"])
+def test_class_whose_name_has_no_hash(name: str) -> None:
+    """dill compares it, if at all."""
+    t = type("T", (), {"__reduce__": lambda self: (str, ("text",))})
+    t.__name__ = _Name(name)
+    obj = [t() for _ in range(300)]
+    expected = outcome(dill.dumps, lambda: obj, 4)
+    with fastpickle.patched():
+        assert outcome(dill.dumps, lambda: obj, 4) == expected
+    assert isinstance(expected[0], bytes)
+
+
 @needs_dill
 def test_first_array_of_all() -> None:
     """dill makes and registers its function when it meets the first array; so it does then."""

@@ -6,6 +6,7 @@ Not for: what is written at once (`test_few`, `test_dill_functions`), nor for tu
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -228,3 +229,45 @@ def test_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert dill.dumps(make()) == expected
                 assert len(seen) == 1 + (turn >= 16), turn
         seen.clear()
+
+
+class _Items(dict):  # type: ignore[type-arg]
+    """Gives its items by an iterator of which nothing is known."""
+
+    def __reduce__(self) -> Any:
+        return _Items, (), None, None, iter([*self.items()])
+
+
+class _Row(list):  # type: ignore[type-arg]
+    """Gives its items by a generator."""
+
+    def __reduce__(self) -> Any:
+        return _Row, (), None, (x for x in [*self])
+
+
+@pytest.mark.parametrize("make", [lambda x: _Items(a=x), lambda x: _Row([x]), lambda x: _Row([*"abcdefghijklmno", x])])
+def test_as_deep_as_stock(make: Callable[[Any], Any]) -> None:
+    """A plan that has begun takes no Python frame more for each level, whoever's iterator gives the items."""
+
+    def can_dump(depth: int) -> bool:
+        found: Any = 1
+        for _ in range(depth):
+            found = make(found)
+        try:
+            dill.dumps(found, 4)
+        except RecursionError:
+            return False
+        return True
+
+    found: list[Any] = []
+
+    def run() -> None:
+        deepest = max(filter(can_dump, range(100, 400)))
+        with fastpickle.patched():
+            found.extend((deepest, [can_dump(deepest) for _ in range(3)]))
+
+    thread = threading.Thread(target=run)  # which begins with no Python frame
+    thread.start()
+    thread.join()
+    assert found[0] > 200
+    assert found[1] == [True] * 3

@@ -22,6 +22,7 @@ import codecs
 import io
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from itertools import chain
 from pickle import HIGHEST_PROTOCOL
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
@@ -248,9 +249,10 @@ def _is_of_numpy(t: type) -> Any:
     if not _dill.NumpyArrayType or t is type or t in _DillPickler.dispatch:
         return False
     if id(type(t)) in METACLASS_IDS:
-        if not _texts.issuperset(map(type, map(_module_of, t.__mro__))):
-            return True  # its __eq__ may be anybody's, and is asked there
-        if _names_of_numpy.isdisjoint(map(_name_of, t.__mro__)):
+        names = [*map(_name_of, t.__mro__)]
+        if not _texts.issuperset(map(type, chain(names, map(_module_of, t.__mro__)))):
+            return True  # its __eq__, or hash, may be anybody's, and is asked there
+        if _names_of_numpy.isdisjoint(names):
             return False  # as the three would say
     return _dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t)
 

@@ -112,8 +112,9 @@ def save_levels(pickler: Any, plan: Plan, opened: list[Level], write: Write, mem
                 write(POP + pickler.get(pickler.memo[id(owner)][0]))
             else:
                 pickler.memoize(owner)
-            if finish is not None:
-                finish()
+            rest: Any = None if finish is None else finish()
+            if rest is not None:
+                rest[0](*rest[1])
         if parts:
             opened[-1] = owner, parts_ending, iter(parts)
         else:

@@ -413,9 +413,13 @@ def save_all(
                         memo[key] = i, owner
                     if finish is not None:
                         size = tell()
-                        few = finish()
+                        few: Any = finish()
                         is_stale = True
-                        if few is not None:
+                        if few is None:
+                            pass
+                        elif type(few[1]) is tuple:
+                            few[0](*few[1])
+                        else:
                             opened.append((owner, parts_ending, iter(parts)))
                             batch, ending = few
                             items = iter(batch)

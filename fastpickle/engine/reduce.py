@@ -225,11 +225,14 @@ def reduced(
     return (parts, opcode, labels, outer, finish, (state_setter, obj, obj_state), TUPLE2 + REDUCE + POP)
 
 
-def _save_items(pickler: Any, plan: Plan, obj: Any, listitems: Any, dictitems: Any) -> tuple[list[Any], bytes] | None:
+def _save_items(
+    pickler: Any, plan: Plan, obj: Any, listitems: Any, dictitems: Any
+) -> tuple[list[Any], bytes] | tuple[Callable[..., Any], tuple[Any, ...]] | None:
     """Save the items of an object that a reduce gave iterators over, or None.
 
     Returns:
-        The items, with what ends them, if there are so few that they are for the loop, which has written nothing since.
+        The items, with what ends them, if there are so few that they are for the loop, which has written nothing since;
+        or what is to be called yet, and with what: a Python frame more than stock has would be one too many.
     """
     if listitems is not None:
         if type(listitems) in LIST_ITERATORS and holds(pickler, plan):
@@ -242,20 +245,21 @@ def _save_items(pickler: Any, plan: Plan, obj: Any, listitems: Any, dictitems: A
                     return few, APPENDS
                 listitems = chain(few, listitems)
             append_batches(pickler, plan, listitems, obj, pickler.write)
+        elif dictitems is None:
+            return pickler._batch_appends, for_batch(watched(pickler, listitems), obj)
         else:
             pickler._batch_appends(*for_batch(watched(pickler, listitems), obj))
     if dictitems is not None:
-        if are_pairs_nobodys(obj, dictitems) and holds(pickler, plan):
-            items = chain.from_iterable(dictitems)
-            few = list(islice(items, 2 * SHORTEST_RUN))
-            if 0 < len(few) < 2 * SHORTEST_RUN:
-                if len(few) == 2:
-                    return few, SETITEM
-                pickler.write(MARK)
-                return few, SETITEMS
-            set_batches(pickler, plan, chain(few, items), obj, pickler.write)
-        else:
-            pickler._batch_setitems(*for_batch(watched(pickler, dictitems), obj))
+        if not (are_pairs_nobodys(obj, dictitems) and holds(pickler, plan)):
+            return pickler._batch_setitems, for_batch(watched(pickler, dictitems), obj)
+        items = chain.from_iterable(dictitems)
+        few = list(islice(items, 2 * SHORTEST_RUN))
+        if 0 < len(few) < 2 * SHORTEST_RUN:
+            if len(few) == 2:
+                return few, SETITEM
+            pickler.write(MARK)
+            return few, SETITEMS
+        set_batches(pickler, plan, chain(few, items), obj, pickler.write)
     return None
 
 
