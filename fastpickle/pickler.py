@@ -8,7 +8,8 @@
                 +-- the type is in the plan:  its saver (`plain`)
                 +-- a plan without the type:  save_object (`reduce`), whose parts are saved in the same ways
                 +-- PLAIN:                    stock's save(), hook by hook, with the atoms sooner
-                +-- ASIDE, COLD:              as PLAIN; a container that is worth a plan is saved as if it were a root
+                +-- ASIDE, COLD:              as PLAIN; a container that is worth a plan is saved as if it were a root;
+                |                               with a plan once a library's dump turns out to be large
                 +-- FEW:                      as ASIDE; with a plan once it turns out to be many
 
 Everything that stock keeps in `memo`, `framer` and `write` is kept there at every moment at which other code can look:
