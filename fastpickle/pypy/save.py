@@ -61,7 +61,13 @@ def save(self: Any, obj: Any, save_persistent_id: bool = True) -> None:
             t = type(obj)
             if (t is list or t is dict or t is tuple or t is set) and len(obj) >= FEWEST:  # else stock is as soon
                 plan = settled(self)
-        if plan is not PLAIN and plan.doubted is None:
+                if plan is not PLAIN:
+                    try:
+                        save_one(self, plan, self._fastpickle_dump, obj, True)
+                    finally:
+                        doubt(self)  # who has called may change something yet
+                    return
+        else:
             save_one(self, plan, self._fastpickle_dump, obj, True)
             return
     # What follows is stock's save(): to call that would make the traces too long that its own just fit into.
