@@ -45,8 +45,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import by_value
 
-import fastpickle
-
 STATEMENTS = "def function(a, b=1):\n    return [a + b * 2 for _ in range(b)]\n"
 
 
@@ -59,8 +57,8 @@ def _made(name: str, make: Callable[[Any], Any]) -> Callable[[], Any]:
     return lambda: make(_library(name))
 
 
-def _iris() -> tuple[Any, Any]:
-    return _library("sklearn.datasets").load_iris(return_X_y=True)  # type: ignore[no-any-return]  # it is Any
+def _iris() -> Any:
+    return _library("sklearn.datasets").load_iris(return_X_y=True)
 
 
 def _forest() -> Any:
@@ -228,33 +226,15 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 
 
 def serve(way: str, names: Sequence[str]) -> dict[str, float]:
-    """Time the objects whose library is there, in this process; gives microseconds.
-
-    Raises:
-        SystemExit: If the bytes are not those of stock dill.
-    """
+    """Time the objects whose library is there, in this process; gives microseconds."""
     warnings.simplefilter("ignore")  # of libraries, and of dill about what is recursive
-    dumps: Callable[[Any], bytes] = importlib.import_module("dill").dumps
     objs = {}
-    expected = {}
     for name in names:
         try:
-            obj = OBJECTS[name]()
-            dumps(obj)  # some of these remember something at their first dump
-            expected[name] = dumps(obj)
-        except Exception:  # its library is not there; or dill cannot save it on this Python
+            objs[name] = OBJECTS[name]()
+        except Exception:  # its library is not there, or not for this Python
             continue
-        objs[name] = obj
-    if way == "install":
-        fastpickle.install()
-    elif way == "backend":
-        dumps = importlib.import_module("fastpickle.backends.dill").dumps
-    found = {}
-    for name, obj in objs.items():
-        if dumps(obj) != expected[name] or dumps(obj) != expected[name]:
-            raise SystemExit(f"{way}, {name}: other bytes than stock dill's")
-        found[name] = by_value.time_of(dumps, obj)
-    return found
+    return by_value.compare(way, objs, by_value.dumps_of("dill"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -266,15 +246,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").partition("\n")[0],
-        epilog="how to read it: 1.20x is a time 1.20 times as long as stock dill's: less is better; takes 3 minutes",
+    parser = by_value.parser_of(
+        __doc__,
+        "1.20x is a time 1.20 times as long as stock dill's, so less is better. It takes 3 minutes.",
+        OBJECTS,
+        by_value.WAYS,
     )
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=OBJECTS, help="measure these objects")
-    parser.add_argument(
-        "--turns", type=int, default=by_value.TURNS, help=f"processes of each way (default: {by_value.TURNS})"
-    )
-    parser.add_argument("--serve", choices=by_value.WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     names = list(arguments.only or OBJECTS)
     if arguments.serve:

@@ -13,7 +13,6 @@ Not for: what only dill can save (``by_value.py``), nor for what is much (``graf
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
 import datetime
@@ -222,13 +221,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").partition("\n")[0],
-        epilog="how to read it: 2.00x is half of stock's time, so more is better. It takes 40 s.",
+    parser = by_value.parser_of(
+        __doc__, "2.00x is half of stock's time, so more is better. It takes 40 s.", SHAPES, WAYS
     )
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=SHAPES, help="measure these shapes")
-    parser.add_argument("--turns", type=int, default=TURNS, help=f"processes of each way (default: {TURNS})")
-    parser.add_argument("--serve", choices=WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     names = list(arguments.only or SHAPES)
     if arguments.serve:

@@ -11,6 +11,7 @@ import sys
 import types
 from collections import ChainMap
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -389,13 +390,10 @@ def test_somebodys_by_dill(how: str, protocol: int) -> None:
     ):
         obj = make()
         found = []
-        for is_installed in (False, True):
+        for around in (nullcontext, fastpickle.patched):
             with pytest.MonkeyPatch.context() as patch:
                 OTHERWISE[how](patch)
-                if is_installed:
-                    with fastpickle.patched():
-                        found.append(outcome(dill.dumps, lambda: obj, protocol))
-                else:
+                with around():
                     found.append(outcome(dill.dumps, lambda: obj, protocol))
         assert found[0] == found[1]
 
@@ -457,7 +455,7 @@ class _Asked:
         self.seen.append(other)
         return True
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python itself says that there is none
 
 
 @needs_dill
@@ -465,17 +463,14 @@ class _Asked:
 def test_classes_that_look_like_numpys(name: str) -> None:
     """dill goes by the names of a class and of its module; the latter may be anything, which is asked."""
     found = []
-    for is_installed in (False, True):
+    for around in (nullcontext, fastpickle.patched):
         for module in (_Asked(), "numpy", "numpy.other"):
             t = type(name, (), {"__module__": module, "__reduce__": lambda self: (str, ("text",))})
             objs = [t() for _ in range(3)] + [type("sub", (t,), {})()]
             seen = module.seen if isinstance(module, _Asked) else []
             dispatch = {**dill.Pickler.dispatch}
             try:
-                if is_installed:
-                    with fastpickle.patched():
-                        found.append((outcome(dill.dumps, lambda objs=objs: objs, 4), [*seen]))
-                else:
+                with around():
                     found.append((outcome(dill.dumps, lambda objs=objs: objs, 4), [*seen]))
             finally:
                 dill.Pickler.dispatch.clear()
@@ -487,7 +482,7 @@ class _Name(str):
     """The name of a class may be any text, which is not asked for its hash."""
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python itself says that there is none
 
 
 @needs_dill

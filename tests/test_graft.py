@@ -893,19 +893,6 @@ class _Str(str):
     pass
 
 
-class _Hashed:
-    """Counts how often it is asked for its hash."""
-
-    asked = 0
-
-    def __hash__(self) -> int:
-        type(self).asked += 1
-        return 1
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
 def test_class_that_is_known_already_pays_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many instances, whose class is in the memo or has an extension code, beside a class that C is not asked about."""
     calls: list[Any] = []
@@ -1010,11 +997,11 @@ def test_keys_are_not_hashed_twice() -> None:
     """An OrderedDict asks its keys when it is reduced, a Counter perhaps."""
 
     def steps(run: Run) -> None:
-        key = _Hashed()
+        key = objects.CountsHashes()
         obj = [collections.OrderedDict({key: 1}), collections.Counter({key: 1}), Custom()]
-        _Hashed.asked = 0
+        objects.CountsHashes.asked = 0
         run.pickler.dump(obj)
-        run.calls.append(("hashed", _Hashed.asked))
+        run.calls.append(("hashed", objects.CountsHashes.asked))
 
     check(STOCK, OURS, steps, protocols=(2, 4, 5))
 

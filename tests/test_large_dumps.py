@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -176,13 +177,10 @@ def test_class_that_a_reduce_changes(name: str, monkeypatch: pytest.MonkeyPatch)
             monkeypatch.setattr(_Pickler, name, hook, raising=False)
 
     found = []
-    for patch in (None, None, fastpickle.patched(), fastpickle.patched()):
+    for around in (nullcontext, nullcontext, fastpickle.patched, fastpickle.patched):
         seen.clear()
-        if patch is None:
+        with around():
             found.append((_dump(_whole(400), 4, act), len(seen)))
-        else:
-            with patch:
-                found.append((_dump(_whole(400), 4, act), len(seen)))
         monkeypatch.delattr(_Pickler, name)
     assert found[0] == found[1] == found[2] == found[3]
     assert found[0][1] > 100
@@ -231,14 +229,14 @@ def test_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.clear()
 
 
-class _Items(dict):  # type: ignore[type-arg]
+class _Items(dict[str, Any]):
     """Gives its items by an iterator of which nothing is known."""
 
     def __reduce__(self) -> Any:
         return _Items, (), None, None, iter([*self.items()])
 
 
-class _Row(list):  # type: ignore[type-arg]
+class _Row(list[Any]):
     """Gives its items by a generator."""
 
     def __reduce__(self) -> Any:

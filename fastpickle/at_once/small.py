@@ -30,7 +30,7 @@ from ..engine.parts import SHORTEST_RUN
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.instances import HEAP_TYPE, has_only_a_dict, is_array
 from ..objects.known import METACLASS_IDS
-from ..objects.last import last
+from ..objects.last import key_of_row, last
 from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
 from ..older import overrides_batches
 from ..opcodes import (
@@ -122,7 +122,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             if task is None:
                 return 0
             content = _TASK
-        elif is_container and not is_own and last.not_at_once and last.is_row_not_at_once(obj, t):
+        elif is_container and not is_own and last.not_at_once and last.is_not_at_once(key_of_row(obj, t)):
             content = _SOMEBODYS
         elif is_container and not may_graft and _begins_plain(obj, t):
             pass  # most often, and if there is an instance below it will be found
@@ -235,7 +235,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             memo.clear()
             if is_container:
                 if not is_own:
-                    last.remember_row_not_at_once(obj, t)
+                    last.remember_not_at_once(key_of_row(obj, t))
             elif not t.__flags__ & HEAP_TYPE:  # those of a builtin type are not like one another
                 pass
             elif is_saved is None or not is_own:  # of a library's, C is not asked about an instance

@@ -35,6 +35,7 @@ from ..at_once.tasks import is_task
 from ..digests import hashing
 from ..doubts import doubt, holds, outside
 from ..objects.arrays import is_little
+from ..objects.instances import are_texts
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
 from ..objects.likely import are_for_stock
@@ -250,7 +251,7 @@ def _is_of_numpy(t: type) -> Any:
         return False
     if id(type(t)) in METACLASS_IDS:
         names = [*map(_name_of, t.__mro__)]
-        if not _texts.issuperset(map(type, chain(names, map(_module_of, t.__mro__)))):
+        if not are_texts(map(id, map(type, chain(names, map(_module_of, t.__mro__))))):
             return True  # its __eq__, or hash, may be anybody's, and is asked there
         if _names_of_numpy.isdisjoint(names):
             return False  # as the three would say
@@ -258,7 +259,6 @@ def _is_of_numpy(t: type) -> Any:
 
 
 _names_of_numpy: Final = frozenset(("ndarray", "ufunc", "dtype"))
-_texts: Final = frozenset((str,))
 _name_of: Final = vars(type)["__name__"].__get__
 _module_of: Final = vars(type)["__module__"].__get__
 

@@ -3,8 +3,8 @@
     C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class at
                                                     the top; a library's, not about the like of what it gave up
     an instance turned out to be much ------------> the next one of its class is left to C
-    a task, or an instance, could not be -----------> the next ones of its function, or of its class, are not tried
-    written at once
+    a task, an instance or a row could not be ----> the next ones of its function, its class or like it are not
+    written at once                                 tried
     what looked like numbers was something else --> the next ones are not taken for that (`unmemoized`)
     a library's dump of an instance was large ----> the next one of its class is not begun hook by hook
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["last"]
+__all__ = ["key_of_row", "last"]
 
 
 class _Last:
@@ -112,7 +112,7 @@ class _Last:
         return True
 
     def remember_not_at_once(self, key: int) -> None:
-        """Remember that a task of a function, or an instance of a class, could not be written at once."""
+        """Remember that something could not be written at once: a task, an instance, or a row, told by its key."""
         if len(self.not_at_once) >= _MOST_REMEMBERED:
             self.not_at_once.clear()
         self.not_at_once[key] = _PATIENCE
@@ -124,14 +124,6 @@ class _Last:
             return False
         self.not_at_once[key] = patience - 1
         return True
-
-    def remember_row_not_at_once(self, obj: Any, t: type) -> None:
-        """Remember that a list, tuple or dict could not be written at once."""
-        self.remember_not_at_once(hash((len(obj), *_likeness(obj, t))))
-
-    def is_row_not_at_once(self, obj: Any, t: type) -> bool:
-        """Tell whether one like that is not to be tried."""
-        return self.is_not_at_once(hash((len(obj), *_likeness(obj, t))))
 
     def is_like(self, obj: Any, t: type) -> int:
         """Tell whether what is in a small container, and in those in it, has an instance of that class among it.
@@ -172,10 +164,15 @@ def _likeness(obj: Any, t: type) -> tuple[int, ...]:
     return (id(t),)
 
 
+def key_of_row(obj: Any, t: type) -> int:
+    """Return what tells lists, tuples or dicts that are like one another."""
+    return hash((len(obj), *_likeness(obj, t)))
+
+
 last: Final = _Last()
 #: C gives up in up to half the time that a small dump takes without it.
 _PATIENCE: Final = 15
-#: Of so many functions and classes it is remembered that what has to do with them cannot be written at once.
+#: Of so many functions, classes and kinds of rows it is remembered that they cannot be written at once.
 _MOST_REMEMBERED: Final = 64
 #: So few items are looked at in less time than C takes to give up.
 _FEW: Final = 24
