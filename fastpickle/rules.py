@@ -21,11 +21,12 @@ class GraftRule:
     """What has to be asked where the C pickler writes in the place of dispatch entries.
 
     Args:
-        refuses: tells whether instances of a type are not for C; None if no type is refused.
         names: the dicts that have one of them as a key are not for C.
-        lengths: gives for a pickler the lengths of dicts that are not for C if they have one of some more names, or
-            nothing if it may not graft now; None if it always may, and there are none.
-        compared: gives these names; it takes 10 us.
+        lengths: gives for a pickler the lengths of the dicts that it compares with others, or nothing if it may not
+            graft now; None if it always may, and compares none.
+        asks: tells whether somebody's `__eq__` may be asked where an instance of a type is in such a dict.
+        asked: gives for a pickler the keys of what else it may be asked of, by what is in the others; takes 10 us.
+        is_asked: tells of a pickler and of a dict of such a length whether it may be: then that is not for C.
         builtins: what C saves without asking where a protocol has no opcode for a type, and is not for it; each with
             the lowest protocol at which C does not.
         calls: for types with a dispatch entry that saves an object as a call: the entry, and what gives the function
@@ -39,24 +40,27 @@ class GraftRule:
     """
 
     __slots__ = (
-        "call_of_others", "calls", "compared", "lengths", "may_call", "names", "refuses", "texts_of_names", "unwanted",
+        "asked", "asks", "call_of_others", "calls", "is_asked", "lengths", "may_call", "names", "texts_of_names",
+        "unwanted",
     )  # fmt: skip
 
     def __init__(
         self,
-        refuses: Callable[[type], bool] | None = None,
         names: frozenset[str] = frozenset(),
         lengths: Callable[[Any], tuple[int, ...]] | None = None,
-        compared: Callable[[Any], tuple[str, ...]] | None = None,
+        asks: Callable[[type], bool] = lambda t: False,
+        asked: Callable[[Any], tuple[str, ...]] = lambda pickler: (),
+        is_asked: Callable[[Any, dict[Any, Any]], bool] = lambda pickler, obj: False,
         builtins: Mapping[Any, int] = MappingProxyType({}),
         calls: Mapping[type, tuple[Any, Callable[[Any], Any]]] = MappingProxyType({}),
         may_call: Callable[[], bool] | None = None,
         call_of_others: Callable[[Any, type], tuple[Any, Callable[[Any], Any]] | None] | None = None,
     ) -> None:
-        self.refuses = refuses
         self.names = names
         self.lengths = lengths
-        self.compared = compared
+        self.asks = asks
+        self.asked = asked
+        self.is_asked = is_asked
         self.calls = calls
         self.may_call = may_call
         self.call_of_others = call_of_others

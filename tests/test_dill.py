@@ -566,6 +566,71 @@ def test_main_that_is_compared(tmp_path: Any) -> None:
     assert int(run_main(_AMBIGUOUS, tmp_path)) == 0
 
 
+_ASKED = """
+    import sys, dill
+    from asked import Asked, AskedKey, Box, calls
+
+    one = 1
+    box = Box()
+
+    def attempt(obj, protocol):
+        calls.clear()
+        try:
+            return dill.dumps(obj, protocol), [*calls]
+        except ValueError as exc:
+            return str(exc), [*calls]
+
+    def compare():
+        import fastpickle
+        n = len(sys.modules["__main__"].__dict__)
+        fill = lambda start: {**start, **{f"key {i}": i for i in range(n - len(start))}}
+        dicts = {
+            "as long": fill({"one": Asked()}),
+            "behind one that is equal": fill({"one": 1, "box": Asked()}),
+            "behind one that is not there": fill({"not there": 1, "one": Asked()}),
+            "the last": {**fill({}), "one": Asked()},
+            "shorter": {"one": Asked()},
+            "in a list": fill({"one": [Asked()]}),
+            "a key": fill({AskedKey(): 1}),
+            "beside": fill({"one": 2}),
+            "saved before": fill({"box": box, "one": Asked()}),
+        }
+        asked = 0
+        for name, like_main in dicts.items():
+            for protocol in range(6):
+                for many in (0, 1, 10, 100, 1500):
+                    others = [Asked() for i in range(many)]
+                    whole = {"x": [others, like_main], "y": box}
+                    for obj in ([*others, like_main], [box, *others, [like_main]], whole):
+                        expected = attempt(obj, protocol)
+                        with fastpickle.patched():
+                            assert attempt(obj, protocol) == expected, (name, protocol, many)
+                        asked += bool(expected[1])
+        print(asked)
+
+    compare()
+"""
+
+
+def test_instances_that_are_compared(tmp_path: Any) -> None:
+    """Somebody's __eq__ is asked as often as by stock, where a dict is as long as that of __main__."""
+    (tmp_path / "asked.py").write_text(
+        textwrap.dedent("""
+            calls = []
+            class Asked:
+                def __init__(self): self.a = 1
+                def __eq__(self, other):
+                    calls.append(type(other).__name__)
+                    raise ValueError("asked")
+            class AskedKey(Asked):
+                def __hash__(self): return hash("one")
+            class Box:
+                pass
+        """)
+    )
+    assert int(run_main(_ASKED, tmp_path)) > 100
+
+
 #: What some protocols have no opcode for, so that dill saves the type or function that makes it; codecs.encode is one.
 UNWANTED: dict[str, Callable[[], Any]] = {
     "bytes": lambda: [b"text", b"", "bytes"],

@@ -100,16 +100,25 @@ class _Written:
         if not self._is_memo_small:
             if not self._has_dict:
                 return False
-            names = rule.compared(self.pickler)
-            if not names:
-                return False
             if self._is_only_dict:
-                return len(self.obj) in lengths and _has_key((self.obj,), names)
-            if self.n >= BATCHSIZE and len(names) * self.n < _PER_ENTRY * self._entries and self._has_none(names):
-                return False
+                return len(self.obj) in lengths and rule.is_asked(self.pickler, self.obj)
+            if not self._has_asking():
+                names = rule.asked(self.pickler)
+                if not names:
+                    return False
+                if self.n >= BATCHSIZE and len(names) * self.n < _PER_ENTRY * self._entries and self._has_none(names):
+                    return False
         # What is no dict is passed over in 13 ns, and no type is asked for its hash, which may be anybody's.
         dicts = [x for x in self._objs if type(x) is dict and len(x) in lengths]
-        return bool(dicts) and _has_key(self._without_others(dicts), rule.compared(self.pickler))
+        return any(rule.is_asked(self.pickler, x) for x in self._without_others(dicts))
+
+    def _has_asking(self) -> bool:
+        """Tell whether there may be an instance that somebody's `__eq__` is asked of, which is not in a dict alone."""
+        asks = self.plan.graft_rule.asks
+        grafter = self.grafter
+        types = {id(t): t for t in (*grafter.known, *(grafter.table or ())) if type(t) is not int}
+        types.update((id(type(x)), type(x)) for _, x in self.pickler.memo.values())
+        return any(map(asks, types.values()))
 
     def _has_none(self, names: tuple[Any, ...]) -> bool:
         """Tell whether none of some names is in the bytes, if that is certain; protocol 0 has escapes in them."""

@@ -34,8 +34,9 @@ from ..at_once.quick import Quick
 from ..at_once.tasks import is_task
 from ..digests import hashing
 from ..doubts import doubt, holds, outside
+from ..hooks import NUMBER_IDS
 from ..objects.arrays import is_little
-from ..objects.instances import are_texts
+from ..objects.instances import are_texts, in_class
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
 from ..objects.likely import are_for_stock
@@ -103,9 +104,11 @@ def _mains(pickler: Any) -> tuple[Any, ...]:
     return (main,) if its_own is main else (main, its_own)
 
 
-def _is_compared(t: type) -> bool:
+def _asks(t: type) -> bool:
     """Tell whether somebody's `__eq__` may be asked: a dict of the length of `__main__`'s is compared with it."""
-    eq = t.__eq__
+    if id(type(t)) not in METACLASS_IDS:
+        return True
+    eq = in_class(t, "__eq__")
     return (
         type(eq) is FunctionType
         and not eq.__code__.co_filename.startswith(_GENERATED)
@@ -136,12 +139,27 @@ def _lengths(pickler: Any) -> tuple[int, ...]:
     return (len(globals_),) if its_own is main else (len(globals_), len(its_own.__dict__))
 
 
-def _compared(pickler: Any) -> tuple[str, ...]:
+def _asked(pickler: Any) -> tuple[str, ...]:
     """Return the names of the globals there whose `__eq__` may be anybody's; a dict is asked for one if it has it."""
     names: list[str] = []
     for main in _mains(pickler):
         names += [name for name, x in main.__dict__.items() if id(type(x)) not in _HARMLESS and not _is_harmless(x)]
     return tuple(names)
+
+
+def _is_asked(pickler: Any, obj: dict[Any, Any]) -> bool:
+    """Tell whether somebody's `__eq__` may be asked to compare a dict with those: as far as it has the same keys."""
+    for main in _mains(pickler):
+        globals_ = main.__dict__
+        if len(globals_) == len(obj):
+            for key, x in [*obj.items()]:
+                if type(key) is not str and id(type(key)) not in NUMBER_IDS:
+                    return True  # its hash may be that of a name
+                if key not in globals_:
+                    break
+                if globals_[key] is not x and not (_is_harmless(x) and _is_harmless(globals_[key])):
+                    return True
+    return False
 
 
 def _is_harmless(x: Any) -> bool:
@@ -352,10 +370,11 @@ if _is_known:
     hooks.container_entries.add(id(_dill.save_module_dict))
     hooks.plain_dicts[_dill.save_module_dict] = _is_plain_dict
     hooks.graft_rules[dict, _dill.save_module_dict] = GraftRule(
-        _is_compared,
         frozenset({"__name__"}),
         _lengths,
-        _compared,
+        _asks,
+        _asked,
+        _is_asked,
         {set: 4, frozenset: 4, bytes: 3, codecs.encode: 3, bytearray: 5},
         _calls(),
         has_its_helpers,

@@ -177,12 +177,7 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> Names | None:
     if is_somebodys(t):  # what comes next takes 5 us
         last.gave_up_for = id(t)
         return None
-    if (
-        plan.proto < 2
-        or pickler.dispatch.get(t) is not None
-        or (plan.is_choice is not None and plan.is_choice(t))
-        or (plan.graft_rule is not None and plan.graft_rule.refuses is not None and plan.graft_rule.refuses(t))
-    ):
+    if plan.proto < 2 or pickler.dispatch.get(t) is not None or (plan.is_choice is not None and plan.is_choice(t)):
         return None
     entry = entry_of(copyreg.dispatch_table, t)
     if reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
