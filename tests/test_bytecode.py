@@ -6,8 +6,6 @@ import abc
 import builtins
 import copyreg
 import inspect
-import io
-import re
 import types
 import weakref
 from collections.abc import Callable
@@ -17,23 +15,15 @@ from typing import Any
 import pytest
 from oracle.allowed import PYPY
 from oracle.compare import ALL, stock_dumps
+from oracle.ways import by, compare, log, outcome, some
 
 import fastpickle
 from fastpickle._stdlib import CPickler, StockPickler
 from fastpickle.at_once import quick
 from fastpickle.objects import bytecode, instances, likely
 
-try:
-    import dill
-except ImportError:
-    dill = None
-else:
-    from fastpickle.backends import dill as backend
-
-    dill.extend(False)
 if PYPY:
     pytest.skip("its instructions are others", allow_module_level=True)
-log: list[Any] = []
 
 
 class Point:
@@ -303,57 +293,6 @@ class Logged:
         return Logged, (self.value,)
 
 
-def outcome(dump: Callable[[Any, int], Any], make: Callable[[], Any], protocol: int) -> Any:
-    """Return what was dumped, or the error, and what was logged."""
-    log.clear()
-    try:
-        found = dump(make(), protocol)
-    except Exception as exc:
-        found = _told(exc)
-    return found, [*log]
-
-
-def _told(exc: Exception) -> Any:
-    """Return what an error says, but for addresses."""
-    notes = getattr(exc, "__notes__", ())
-    return type(exc), [re.sub("0x[0-9a-f]+", "0x", text) for text in (str(exc), *notes)]
-
-
-def _by(cls: Any) -> Callable[[Any, int], Any]:
-    def dump(obj: Any, protocol: int) -> Any:
-        file = io.BytesIO()
-        pickler = cls(file, protocol)
-        try:
-            pickler.dump(obj)
-            pickler.dump([obj, "more"])
-        except Exception as exc:
-            return file.getvalue(), _told(exc)
-        return file.getvalue(), [(i, type(x)) for i, x in (pickler.memo[key] for key in pickler.memo)]
-
-    return dump
-
-
-def compare(make: Callable[[], Any], protocol: int) -> None:
-    """Compare what is dumped by dumps(), by a pickler, installed, and through dill."""
-    expected = outcome(stock_dumps, make, protocol)
-    for _ in range(2):  # what is remembered of the last one
-        assert outcome(fastpickle.dumps, make, protocol) == expected
-    expected = outcome(_by(StockPickler), make, protocol)
-    assert outcome(_by(fastpickle.Pickler), make, protocol) == expected
-    with fastpickle.patched():
-        assert outcome(_by(StockPickler), make, protocol) == expected
-    if dill is not None:
-        expected = outcome(dill.dumps, make, protocol)
-        assert outcome(backend.dumps, make, protocol) == expected
-        with fastpickle.patched():
-            assert outcome(dill.dumps, make, protocol) == expected
-
-
-def some(make: Callable[[int], Any], many: int) -> Callable[[], list[Any]]:
-    """Return what makes a list of so many."""
-    return lambda: [make(i) for i in range(many)]
-
-
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "state_async"])  # nobody awaits it
 def test_same_bytes(name: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,7 +397,7 @@ def test_changed_by_another(how: str, name: str, many: int) -> None:
         return outcome(run, make, 4)
 
     assert changed(fastpickle.dumps) == changed(stock_dumps)
-    assert changed(_by(fastpickle.Pickler)) == changed(_by(StockPickler))
+    assert changed(by(fastpickle.Pickler)) == changed(by(StockPickler))
 
 
 class Meta(type):
@@ -697,7 +636,7 @@ def test_dict_of_an_instance_that_somebody_gives(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(globals(), "Strange", cls)
         for protocol in ALL:
             assert outcome(fastpickle.dumps, cls, protocol) == outcome(stock_dumps, cls, protocol)
-            assert outcome(_by(fastpickle.Pickler), cls, protocol) == outcome(_by(StockPickler), cls, protocol)
+            assert outcome(by(fastpickle.Pickler), cls, protocol) == outcome(by(StockPickler), cls, protocol)
 
 
 class OwnNames(dict[str, Any]):
@@ -752,7 +691,7 @@ def test_names_that_are_compared(name: str, many: int, monkeypatch: pytest.Monke
         return found
 
     for protocol in (2, 4):
-        for ours, stock in ((fastpickle.dumps, stock_dumps), (_by(fastpickle.Pickler), _by(StockPickler))):
+        for ours, stock in ((fastpickle.dumps, stock_dumps), (by(fastpickle.Pickler), by(StockPickler))):
             expected = outcome(stock, make, protocol)
             found = outcome(ours, make, protocol)
             assert found[0] == expected[0]
@@ -767,7 +706,7 @@ def test_builtins_of_somebodys(monkeypatch: pytest.MonkeyPatch) -> None:
             log.append("made")
             super().__init__(*args)
 
-    def made_by(protocol: int) -> list[Any]:
+    def madeby(protocol: int) -> list[Any]:
         found = []
         for dump in (stock_dumps, fastpickle.dumps, fastpickle.dumps):
             with pytest.MonkeyPatch.context() as patch:
@@ -777,9 +716,9 @@ def test_builtins_of_somebodys(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     give(monkeypatch, "state_changed")
-    made_by(2)  # what is imported, and looked at, for the first time takes dicts, too
+    madeby(2)  # what is imported, and looked at, for the first time takes dicts, too
     for protocol in (2, 4):
-        found = made_by(protocol)
+        found = madeby(protocol)
         assert found[0] == found[1] == found[2]
 
 

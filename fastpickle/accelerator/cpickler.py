@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import itemgetter
 from pickle import BINGET, LONG_BINGET
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
 from .._stdlib import CPickler
@@ -176,7 +176,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 self.asked = -sys.maxsize  # it is only going to be more
             hiding = known[key]
             if not hiding or (type(state := obj.__dict__) is dict and hiding.isdisjoint(state)):
-                look = LOOKED_INTO.get(t)
+                look = hiding.look or LOOKED_INTO.get(t)
                 if look is None:
                     return NotImplemented
                 if look(obj):
@@ -315,7 +315,7 @@ class _Table(dict[type, Any]):
     def __missing__(self, t: type) -> Any:
         if id(t) in METACLASS_IDS or t is BuiltinFunctionType:
             raise KeyError(t)  # C saves classes by name then, and asks functions; at a method it gives up
-        is_known = id(t) in self.memo  # by whatever name
+        is_known = id(t) in self.memo or t is MethodType  # by whatever name; or it is not saved for its instances
         if id(type(t)) in METACLASS_IDS and (is_known or is_by_name(self.pickler, t, type(t))):
             hiding = find_hiding(self.pickler, self.plan, t)
             if hiding is not None:

@@ -20,13 +20,26 @@ import dataclasses
 import datetime
 import enum
 import fractions
+import functools
+import operator
 import pathlib
+import re
 import uuid
 from abc import ABCMeta
+from array import array
 from collections.abc import Callable
 from decimal import Decimal
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, WrapperDescriptorType
-from typing import Any
+from types import (
+    BuiltinFunctionType,
+    BuiltinMethodType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+    WrapperDescriptorType,
+)
+from typing import Any, Protocol
 
 from . import arrays, bytecode
 from .arrays import HEAP_TYPE
@@ -36,6 +49,7 @@ __all__ = [
     "ASKED_FOR",
     "ASKED_FOR_OF_DICT",
     "DATACLASS_GETSTATE",
+    "ENTRIES",
     "GETATTRIBUTES",
     "HAVE_A_NAME",
     "HEAP_TYPE",
@@ -67,9 +81,14 @@ __all__ = [
 
 
 class Names(tuple[str, ...]):
-    """Names that the attributes of an instance must not have: looked up there, so that no key is asked for its hash."""
+    """Names that the attributes of an instance must not have: looked up there, so that no key is asked for its hash.
+
+    Attributes:
+        look: tells of an instance whether its reduce asks nobody; None if that is always so, or for `LOOKED_INTO`.
+    """
 
     __slots__ = ()
+    look: Callable[[Any], bool] | None = None
 
     def isdisjoint(self, attributes: dict[str, Any]) -> bool:  # an exact one
         return attributes.keys().isdisjoint(self)  # of a set it would look up the keys
@@ -110,8 +129,21 @@ _HIDES_WHAT_IS_READ_OF_DICT: Names = _NamesAmongTexts(ASKED_FOR_OF_DICT)
 #: No names: the instance has no attributes of its own, or a reduce that looks none up.
 NOBODYS = Names()
 
+
+class _NoAttributes(Names):
+    """The same where the instance must have no attributes at all.
+
+    If it is in what its reduce gives to make it anew, C writes no state of it, as Python does.
+    """
+
+    def isdisjoint(self, attributes: dict[str, Any]) -> bool:
+        return not attributes
+
+
+_WITHOUT_STATE: Names = _NoAttributes(ASKED_FOR)
+
 #: Those whose classes are found, and saved, as those of `type` are.
-METACLASSES = (type, ABCMeta, enum.EnumMeta)
+METACLASSES = (type, ABCMeta, enum.EnumMeta, type(Protocol))
 
 
 class _Dummy:
@@ -122,11 +154,14 @@ class _Dummy:
 _DICT: Any = vars(_Dummy)["__dict__"]
 _OBJECTS: Any = vars(object)
 #: How the instances of these are iterated, which a reduce does, is to be as in the class itself.
-_BASES: dict[type, tuple[str, ...]] = {list: ("__iter__",), dict: ("items", "__iter__"), tuple: ("__iter__", "__len__")}
+_BASES: dict[type, tuple[str, ...]] = {
+    list: ("__iter__",), dict: ("items", "__iter__"), tuple: ("__iter__", "__len__"),
+    **dict.fromkeys((int, float, complex, str, bytes), ("__getnewargs__",)),
+}  # fmt: skip
 #: All of them do what that of object does; up to 3.13 builtin types have one each.
 GETATTRIBUTES = {
     id(vars(t)["__getattribute__"])
-    for t in (object, list, dict, tuple, int, str, float, bytes)
+    for t in (object, list, dict, tuple, int, str, float, bytes, complex, set, frozenset, BaseException)
     if "__getattribute__" in vars(t)
 }
 _namedtuple_getnewargs: Any = vars(collections.namedtuple("_namedtuple_getnewargs", "a"))["__getnewargs__"].__code__
@@ -156,14 +191,19 @@ STDLIBS: dict[type, tuple[Any, ...]] = {
         complex, range, Decimal, uuid.UUID, fractions.Fraction, collections.OrderedDict, collections.deque,
         collections.defaultdict, collections.Counter, datetime.date, datetime.time, datetime.datetime,
         datetime.timedelta, datetime.timezone, pathlib.PurePath, pathlib.PurePosixPath, pathlib.PureWindowsPath,
-        type(pathlib.Path()),
+        type(pathlib.Path()), array, slice, MethodType, SimpleNamespace, functools.partial, operator.itemgetter,
+        operator.attrgetter, re.Pattern,
     )
 }  # fmt: skip
-#: Those of them in which there is nothing else.
-LEAVES = set(
-    map(id, STDLIBS.keys() - {collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter})
-)
-_pickle_complex: Any = copyreg.dispatch_table.get(complex)  # the only entry that one of them has there
+#: Those of them in which there may be something else.
+_HOLDERS = (
+    collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter, slice, MethodType,
+    SimpleNamespace, functools.partial, operator.itemgetter,
+)  # fmt: skip
+#: The others.
+LEAVES = set(map(id, STDLIBS.keys() - {*_HOLDERS}))
+#: The entries that they have in copyreg's table.
+ENTRIES: dict[type, Any] = {t: copyreg.dispatch_table[t] for t in (complex, re.Pattern) if t in copyreg.dispatch_table}
 #: The same of enums: `enum` puts one of a few functions into each class.
 _ENUM_REDUCES = {
     id(function)
@@ -189,7 +229,7 @@ def names(t: type, entry: Any) -> Names | None:
         None if not; otherwise the names that must not be in an instance's `__dict__`, perhaps none.
     """
     if t in STDLIBS or is_learnt(t):
-        if entry is not (_pickle_complex if t is complex else None) or _functions(t) != STDLIBS[t]:
+        if entry is not ENTRIES.get(t) or _functions(t) != STDLIBS[t]:
             return None
         return _hiding(t)
     if entry is not None:
@@ -202,6 +242,9 @@ def names(t: type, entry: Any) -> Names | None:
         if id(in_class(t, "__reduce_ex__")) not in _ENUM_REDUCES or in_class(t, "_value_") is not in_class(
             enum.Enum, "_value_"
         ):
+            return None
+    elif in_class(t, "__reduce__") in _REDUCES_OF_EXCEPTIONS:
+        if in_class(t, "__reduce_ex__") is not _OBJECTS["__reduce_ex__"] or in_class(t, "args") is not _ARGS:
             return None
     elif not is_default(t):
         return None
@@ -224,8 +267,12 @@ def is_learnt(t: type) -> bool:
 
 
 def _hiding(t: type) -> Names:
-    if not t.__dictoffset__:
+    if in_class(t, "__reduce__") in _REDUCES_OF_EXCEPTIONS:
+        return _OF_EXCEPTIONS
+    if not t.__dictoffset__ or t is functools.partial:
         return NOBODYS
+    if issubclass(t, (tuple, set, frozenset)):
+        return _WITHOUT_STATE
     if has_own_reduce(t):
         return _HIDES_WHAT_IS_READ_OF_DICT if issubclass(t, dict) else HIDES_WHAT_IS_READ
     return ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
@@ -258,6 +305,8 @@ def is_default(t: type) -> bool:
     for name in ("__reduce_ex__", "__reduce__"):
         reduce = in_class(t, name)
         if reduce is not _OBJECTS[name]:
+            if reduce in _REDUCES_OF_SETS:
+                return _is_default_set(t)
             return _is_known(t, reduce, is_reduce=True)
     if in_class(t, "__getnewargs_ex__") is not ABSENT:
         return False
@@ -271,13 +320,12 @@ def is_default(t: type) -> bool:
     if base is not None and any(in_class(t, name) is not in_class(base, name) for name in _BASES[base]):
         return False
     getnewargs = in_class(t, "__getnewargs__")
-    if getnewargs is not ABSENT and (
-        base is not tuple
-        or t.__dictoffset__  # C writes no state of one that contains itself, as Python does
-        or (
-            getnewargs is not vars(tuple)["__getnewargs__"]
-            and getattr(getnewargs, "__code__", None) is not _namedtuple_getnewargs
-        )
+    if base is None or "__getnewargs__" not in vars(base):
+        if getnewargs is not ABSENT:
+            return False
+    elif (
+        getnewargs is not vars(base)["__getnewargs__"]
+        and getattr(getnewargs, "__code__", None) is not _namedtuple_getnewargs
     ):
         return False
     getstate = in_class(t, "__getstate__")
@@ -292,6 +340,23 @@ def is_default(t: type) -> bool:
         type(slots) is list
         and len(slots) < 500
         and all(type(in_class(t, name)) is MemberDescriptorType for name in slots)
+    )
+
+
+#: The reduces of exceptions that look nothing up, and what those give; and of sets, which ask for a state as object's.
+_REDUCES_OF_EXCEPTIONS = (vars(BaseException)["__reduce__"], vars(OSError)["__reduce__"])
+_ARGS: Any = vars(BaseException)["args"]
+_REDUCES_OF_SETS = (vars(set)["__reduce__"], vars(frozenset)["__reduce__"])
+
+
+def _is_default_set(t: type) -> bool:
+    """Tell the same of a class whose `__reduce__` is a set's."""
+    base = set if issubclass(t, set) else frozenset
+    return (
+        in_class(t, "__reduce__") is vars(base)["__reduce__"]
+        and in_class(t, "__iter__") is vars(base)["__iter__"]
+        and in_class(t, "__getstate__") is _OBJECTS.get("__getstate__", _UNKNOWN)  # before 3.11 the state is a dict
+        and _slot_names(t) == []
     )
 
 
@@ -432,6 +497,49 @@ _UNUSUAL = _ASKED_OR_GOT | {"__slots__"}
 _NO_SLOTS: list[str] = []
 
 
+def _is_not_hidden(obj: Any) -> bool:
+    """Tell whether no attribute of an instance hides its class's reduce, which is C; no `__dict__` is made for that."""
+    for reduce in (obj.__reduce_ex__, obj.__reduce__):
+        if type(reduce) is not BuiltinMethodType or reduce.__self__ is not obj:
+            return False
+    return True
+
+
+def _is_exception_pure(obj: Any) -> bool:
+    """Tell whether an exception has but atoms to make it anew of: C writes no state of one that contains itself."""
+    args = obj.args
+    if isinstance(obj, OSError):
+        args += _filename(obj), _filename2(obj)
+    return _are_hashed_by_c(map(id, map(type, args))) and _is_not_hidden(obj)
+
+
+_filename: Any = vars(OSError)["filename"].__get__
+_filename2: Any = vars(OSError)["filename2"].__get__
+
+
+class _OfException(Names):
+    """The names of an exception: none, since its `__dict__` is not asked for, which would be there then."""
+
+    look = staticmethod(_is_exception_pure)
+
+
+_OF_EXCEPTIONS = _OfException()
+
+
+def _is_partial_pure(obj: Any) -> bool:
+    """Tell whether what a partial calls cannot have it in it: C would write no state of that."""
+    func = obj.func
+    t = type(func)
+    return (
+        t is FunctionType or t is type or (t is BuiltinFunctionType and type(func.__self__) is ModuleType)
+    ) and _is_not_hidden(obj)
+
+
+def _is_method_pure(obj: Any) -> bool:
+    """Tell whether a method is that of a function, which is asked for its name."""
+    return type(obj.__func__) is FunctionType
+
+
 def _is_fraction_pure(obj: Any) -> bool:
     return type(obj._numerator) is int and type(obj._denominator) is int
 
@@ -458,6 +566,8 @@ LOOKED_INTO: dict[type, Callable[[Any], bool]] = {
     uuid.UUID: _is_uuid_pure,
     collections.OrderedDict: are_keys_pure,
     collections.Counter: are_keys_pure,
+    functools.partial: _is_partial_pure,
+    MethodType: _is_method_pure,
 }
 _UNKNOWN: Any = None
 

@@ -29,6 +29,7 @@ from ..hooks import Plan
 from .arrays import is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
 from .instances import (
     ASKED_FOR,
+    ENTRIES,
     HEAP_TYPE,
     LOOKED_INTO,
     METACLASSES,
@@ -82,10 +83,10 @@ def is_heap_type(t: type) -> bool:
 
 def reduce_of(t: type, hiding: Names, proto: int) -> Any:
     """Return a function that reduces instances of `t` as C would, after a look at their attributes."""
-    if t is complex:
+    if t in ENTRIES:
         return copyreg.dispatch_table[t]
     reduce: Callable[[Any], Any] = methodcaller("__reduce_ex__", proto)
-    is_pure = LOOKED_INTO.get(t)
+    is_pure = hiding.look or LOOKED_INTO.get(t)
     if has_own_reduce(t):
         reduce = own_reduce(t, proto) or reduce
         if not hiding:

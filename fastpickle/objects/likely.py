@@ -69,18 +69,23 @@ def is_somebodys(t: type) -> bool:
         if own:
             if c is object or of_class.get("__getstate__") is DATACLASS_GETSTATE or t in STDLIBS:
                 return False
-            for name in own:
+            for name in own if c.__flags__ & HEAP_TYPE else ():
                 function = of_class[name]
                 if bytecode.known(function) is None:
                     if c is t:
                         _remember(somebodys, t, (ref(t), name, id(function)))
                     return True
-            found = were_known.get(id(t))
-            if found is None or found[0]() is not t:  # another one had its id
-                found = ref(t), names(t, None) is None
-                _remember(were_known, t, found)
-            return found[1]
+            return _has_no_names(t)
     return False
+
+
+def _has_no_names(t: type) -> bool:
+    """Tell whether `names` gives None for a class, or did so once."""
+    found = were_known.get(id(t))
+    if found is None or found[0]() is not t:  # another one had its id
+        found = ref(t), names(t, None) is None
+        _remember(were_known, t, found)
+    return found[1]
 
 
 #: What was found of classes by id: a guess, of which nothing else depends than time.  Of those with a function that is
@@ -110,7 +115,7 @@ def is_for_stock(t: type) -> bool:
     if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
         return False
     if not t.__flags__ & HEAP_TYPE:
-        return id(t) not in _FOR_C and t not in STDLIBS and not is_learnt(t)
+        return id(t) not in _FOR_C and t not in STDLIBS and not is_learnt(t) and _has_no_names(t)
     return is_somebodys(t)
 
 
