@@ -38,6 +38,7 @@ class Dump:
         nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's;
             and the names that hide it in an instance's `__dict__`.
         looks: how many more looks at a type may be in vain.
+        brief: the ids of types whose reduce is somebody's, and gave what was brief (`rows`).
         not_brief: the ids of types whose reduce gave what was not brief, and is not taken to be any more (`brief`).
         known: what `graft` knows of types, until somebody's code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
@@ -52,9 +53,9 @@ class Dump:
     """
 
     __slots__ = (
-        "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known", "left_in",
-        "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys", "not_brief", "offers_to_skip",
-        "penalty", "reducers", "root", "unsaved", "way", "write",
+        "brief", "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known",
+        "left_in", "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys", "not_brief",
+        "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any, is_usual: bool = False, way: str | None = None) -> None:
@@ -70,6 +71,7 @@ class Dump:
         self.methods: Any = None
         self.nobodys: dict[type, Any] = {}
         self.looks = 4
+        self.brief: set[int] = set()
         self.not_brief: set[int] = set()
         self.known: dict[type, Any] = {}
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}

@@ -177,7 +177,7 @@ class Plan(dict[type, "Saver | None"]):
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
         self.proto = proto
         self.save = save
-        self.other = other
+        self.other: Callable[..., Reduced | None] = other
         self.is_choice = choosy_saves.get(save)
         self.is_choice_right = rewriting_saves.get(save)
         self.rewrites = None if self.is_choice_right is None else self.is_choice

@@ -66,10 +66,11 @@ from .at_once.few import undo_few
 from .digests.hashing import is_worth_a_plan
 from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
-from .engine.reduce import AS_CLASS, old_value, save_object, value_by
+from .engine.reduce import save_object
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
 from .objects.last import last
 from .objects.likely import is_little, is_somebodys, somebodys
+from .objects.values import AS_CLASS, old_value, value_by
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
@@ -433,7 +434,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     if now if plan is FEW else now.is_for_brief:
                         begin_reduced(self, now, obj)
                         try:
-                            x = save_object(self, now, obj, None, x)
+                            x = save_object(self, now, obj, None, (reduce, x))
                             if x is not None:
                                 save_all(self, now, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
                             if n == 0 and len(memo) <= _LARGE:

@@ -55,6 +55,8 @@ _MOST_LAST: Final = 4
 _WORTH_IT: Final = 24
 #: So many instances of which Python has to save each: a plan takes as long to begin as two or three of them.
 _INSTANCES_OF_FEW: Final = 12
+#: So many of which Python has to save each, and which are likely to be brief.
+_MANY_SOMEBODYS: Final = 16
 
 
 def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | None, End | None]:
@@ -80,6 +82,8 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             plan = PLAIN  # as hooks.plan() would say, before anything else is looked at
         elif (save is hooks.own_save and is_somebodys(t)) or (not is_hash and are_somebodys(obj, t)):
             plan = FEW
+            if id(t) in CONTAINER_IDS and len(obj) >= _MANY_SOMEBODYS and (now := hooks.plan(pickler)).is_for_brief:
+                plan = now  # they make a row (`rows`)
         elif is_hash and not is_worth_a_plan(pickler, obj, t):
             plan = COLD
         elif (
@@ -245,7 +249,7 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
         and len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else FEWEST)
         and id(type(kind)) in METACLASS_IDS
         and (outer is FEW or bool(kind.__flags__ & HEAP_TYPE))
-        and not is_somebodys(kind)
+        and (not is_somebodys(kind) or (outer is FEW and len(obj) >= _MANY_SOMEBODYS))
     )
 
 

@@ -182,7 +182,7 @@ SMALL: dict[str, Callable[[], Any]] = {
     "classes of metaclasses": lambda: [objects.OfMeta, objects.OfMeta(), objects.OfMetaReduced, objects.Colour],
     "methods": lambda: {"a": "text".upper, "b": [].append, "c": Leaf(a=1).__init__, "d": dict.fromkeys},
     "partials": lambda: [functools.partial(objects.make, 1), Leaf(a=functools.partial(len))],
-    "exceptions": lambda: {"a": ValueError("x"), "b": [KeyError(1, 2)], "c": OSError(2, "no such file")},
+    "exceptions": lambda: {"a": ImportError("x"), "b": [ImportError(1, 2)], "c": ImportError(2, name="file")},
     "an exception": lambda: ValueError(Leaf(a=1)),
     "ordered dicts": lambda: [
         collections.OrderedDict(a=1),
@@ -528,7 +528,7 @@ FOR_STOCK: dict[str, Callable[[], Any]] = {
     "5 tuples": lambda: [(i, Acts(i)) for i in range(5)],
     "20 rows": lambda: [{"id": i, "name": f"name {i}", "size": i / 2, "value": Acts(i)} for i in range(20)],
     "20 rows, and an instance": lambda: [{"id": i, "a": Acts(i), "b": Leaf(a=i)} for i in range(20)],
-    "20 exceptions": lambda: [{"id": i, "error": ValueError(i)} for i in range(20)],
+    "20 exceptions": lambda: [{"id": i, "error": ImportError(i)} for i in range(20)],
     "60 rows": lambda: [{"id": i, "value": Acts(i)} for i in range(60)],
     "in a dict": lambda: {"a": 1, "b": [1, 2], "c": {"x": Acts(1)}},
     "far inside": lambda: {"a": {"b": {"c": [Acts(1)], "d": 1}, "e": 2}},

@@ -861,7 +861,7 @@ def test_types_that_are_known() -> None:
         Custom,
         objects.NewArgs,
         objects.Reduced,
-        Exception,
+        ImportError,
         property,
     ):
         assert instances.names(t, copyreg.dispatch_table.get(t)) is None

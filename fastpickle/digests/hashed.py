@@ -20,18 +20,11 @@ from typing import Any, Final
 from .._stdlib import for_batch, note, refuse_reduce_value
 from ..doubts import doubt, holds, outside, watched
 from ..engine.levels import end_frozenset, put
-from ..engine.reduce import (
-    AS_CLASS,
-    LIST_ITERATORS,
-    are_pairs_nobodys,
-    is_nobodys,
-    reduce_value,
-    usual_form,
-    watched_parts,
-)
+from ..engine.reduce import LIST_ITERATORS, are_pairs_nobodys, is_nobodys, usual_form, watched_parts
 from ..hooks import Plan, Write, hash_savers, saved_by_name
 from ..objects.instances import is_class_told
 from ..objects.known import METACLASS_IDS, is_by_name, is_heap_type, reducer
+from ..objects.values import AS_CLASS, reduce_value
 from .hashing import append_batches, save_all, set_batches
 from .shapes import are_sortable, sorted_pairs
 

@@ -53,6 +53,7 @@ from ..opcodes import (
 from .encoders import NotBrief, encode_all
 from .levels import Level, end_known_tuple, note_levels, put, save_levels
 from .parts import SHORTEST_OF_ATOMS, SHORTEST_RUN
+from .rows import save_row
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -381,9 +382,15 @@ def save_all(
                 else:
                     # Another metaclass may have a hash of its own.
                     reduced = ((type(t) is type and plan.get(t)) or plan.other)(pickler, plan, x, write)
+                    obj = x
+                    if reduced is None and id(t) in dump.brief and type(items) in _TELLS_LENGTH:
+                        asked = save_row(pickler, plan, items)  # the next ones
+                        if asked is not None:
+                            obj, *given = asked
+                            reduced = plan.other(pickler, settled(pickler), obj, None, given)
                     if reduced is not None:
                         opened.append((owner, ending, items))
-                        owner = x
+                        owner = obj
                         ending = reduced
                         items = iter(reduced[0])
                         spare -= 4 * _MOST_BYTES
@@ -537,6 +544,7 @@ def _left(items: Any) -> list[Any]:
 
 
 #: Iterators that know how many items they have left.
+
 _TELLS_LENGTH: Final[frozenset[type]] = frozenset((type(iter([])), type(iter(()))))
 
 

@@ -20,6 +20,7 @@ from .._stdlib import is_usual_file
 from ..doubts import holds
 from ..hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, PLAIN_IDS, Plan
 from ..objects.known import METACLASS_IDS, reducer
+from ..objects.likely import is_somebodys
 from ..runs import encode
 from .columns import forget
 
@@ -68,6 +69,7 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
     if (
         (n < SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
         or plan.proto < (2 if key in NUMBER_IDS else 4)
+        or is_somebodys(type(batch[width - 1]))  # the loop saves them as rows of its own (`rows`)
         or _are_mixed(batch[width - 1 : 16 * width : width])  # for which the loop takes no longer, or half as long
         or not holds(pickler, plan)
         # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain

@@ -16,7 +16,7 @@ import codecs
 import copyreg
 import pickle
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from functools import partial
@@ -25,7 +25,7 @@ from pickle import APPEND, APPENDS, BUILD, MARK, NEWOBJ, NEWOBJ_EX, POP, REDUCE,
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
-from .._stdlib import NO_VALUE, entry_of, for_batch, note, refuse_reduce_value, refuse_unreducible, stock_methods
+from .._stdlib import for_batch, note, refuse_reduce_value, stock_methods
 from ..doubts import Dump, doubt, holds, settled, watched
 from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left, warning_entries
 from ..objects.instances import (
@@ -42,23 +42,20 @@ from ..objects.instances import (
 )
 from ..objects.known import METACLASS_IDS, is_found
 from ..objects.likely import is_somebodys
+from ..objects.values import AS_CLASS, reduce_value
 from .brief import asks_anybody, save_brief
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches
 
 __all__ = [
-    "AS_CLASS",
     "LIST_ITERATORS",
     "WRITTEN_IN_C",
     "are_pairs_nobodys",
     "is_nobodys",
     "is_stocks",
-    "old_value",
-    "reduce_value",
     "reduced",
     "save_object",
     "usual_form",
-    "value_by",
     "watched_parts",
 ]
 
@@ -68,13 +65,13 @@ _newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as abov
 
 
 def save_object(
-    pickler: Any, plan: Plan, obj: Any, write: Write | None = None, rv: tuple[Any, ...] | None = None
+    pickler: Any, plan: Plan, obj: Any, write: Write | None = None, asked: Sequence[Any] | None = None
 ) -> Reduced | None:
     """Save an object that no plan contains and that is not in the memo, as the second half of stock's save() does.
 
     Args:
         pickler, plan, obj, write: as for a saver (see `hooks.Saver`); no `write` from `Pickler.save` itself.
-        rv: what its reduce gave, if that has been asked: a tuple of two to six.
+        asked: its reduce and what that gave, if that has been asked.
 
     Returns:
         What is to be saved for it, if the reduce gave what it usually does; else None, and it is saved.
@@ -95,21 +92,24 @@ def save_object(
     entry: Any = None
     state = pickler.__dict__
     dump: Dump = state["_fastpickle_dump"]
-    if rv is None:
+    is_somebodys = True
+    if asked is None:
         if id(type(t)) not in METACLASS_IDS:  # the table asks for its hash
             state["_fastpickle_plan"] = plan.in_doubt
         entry = pickler.dispatch.get(t)
-    if rv is not None:
-        pass
-    elif entry is None:
-        has_default = _has_default_reduce(dump, obj, t)
-        state["_fastpickle_plan"] = plan.in_doubt
-        reduce, rv = reduce_value(pickler, obj, t)
-        if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):
-            state["_fastpickle_plan"] = plan
-        else:  # what it changed, if anything, counts from here on
-            plan = settled(pickler)
-            t = type(obj)
+    if entry is None:
+        if asked is not None:
+            reduce, rv = asked
+        else:
+            has_default = _has_default_reduce(dump, obj, t)
+            state["_fastpickle_plan"] = plan.in_doubt
+            reduce, rv = reduce_value(pickler, obj, t)
+            if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):
+                state["_fastpickle_plan"] = plan
+                is_somebodys = False
+            else:  # what it changed, if anything, counts from here on
+                plan = settled(pickler)
+                t = type(obj)
         if rv is AS_CLASS:
             call = pickler.save_global
             args: Any = (obj,)
@@ -158,9 +158,12 @@ def save_object(
     if is_ours and plan.is_for_brief and not has_default and id(t) not in dump.not_brief:
         is_written = save_brief(pickler, plan, obj, t, rv)
         if is_written:
+            if is_somebodys:
+                dump.brief.add(id(t))
             return None
         if is_written is not None and (id(rv[0]) in dump.memo or id(t) in dump.memo):  # else it may be the next time
             dump.not_brief.add(id(t))
+            dump.brief.discard(id(t))
     try:
         form = None
         if is_ours:
@@ -261,48 +264,6 @@ def _save_items(
             return few, SETITEMS
         set_batches(pickler, plan, chain(few, items), obj, pickler.write)
     return None
-
-
-#: Stands for what a reduce would give for an instance of a metaclass: it is saved by its name.
-AS_CLASS: Any = object()
-
-
-def reduce_value(pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
-    """Ask how to reduce an object that has no dispatch entry.
-
-    Args:
-        pickler: whose protocol and `dispatch_table` count.
-        obj: the object.
-        t: its type.
-
-    Returns:
-        The function that was asked, and what it gave; or None and `AS_CLASS`.
-
-    Raises:
-        PicklingError: the object has neither `__reduce_ex__` nor `__reduce__`.
-    """
-    return value_by(getattr(pickler, "dispatch_table", _pickle.dispatch_table), pickler, obj, t)
-
-
-def value_by(table: Any, pickler: Any, obj: Any, t: type) -> tuple[Any, Any]:
-    """Do the same with the `dispatch_table`."""
-    reduce = entry_of(table, t)
-    if reduce is not NO_VALUE:
-        return reduce, reduce(obj)
-    if issubclass(t, type):
-        return None, AS_CLASS
-    reduce = getattr(obj, "__reduce_ex__", NO_VALUE)
-    if reduce is not NO_VALUE:
-        return reduce, reduce(pickler.proto)
-    return old_value(obj)
-
-
-def old_value(obj: Any) -> tuple[Any, Any]:
-    """Do the same for an object that has no `__reduce_ex__`."""
-    reduce = getattr(obj, "__reduce__", NO_VALUE)
-    if reduce is not NO_VALUE:
-        return reduce, reduce()
-    raise refuse_unreducible(obj)
 
 
 def _is_table_plain(pickler: Any) -> bool:

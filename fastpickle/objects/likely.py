@@ -27,6 +27,7 @@ from .arrays import HEAP_TYPE
 from .instances import (
     DATACLASS_GETSTATE,
     LEAVES,
+    METACLASSES,
     REDUCES,
     STDLIBS,
     in_class,
@@ -61,22 +62,28 @@ def is_somebodys(t: type) -> bool:
     known = somebodys.get(id(t))
     if known is not None and known[0]() is t and id(t.__dict__.get(known[1])) == known[2]:
         return True
-    if type(t) is not type or not t.__flags__ & HEAP_TYPE:
+    if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
+        return type(t) not in METACLASSES
+    if not t.__flags__ & HEAP_TYPE:
         return False
     for c in t.__mro__:
         of_class = c.__dict__
-        own = of_class.keys() & REDUCES  # sooner than isdisjoint(), which goes through all that a class has
+        own = of_class.keys() & _ASKED  # sooner than isdisjoint(), which goes through all that a class has
         if own:
             if c is object or of_class.get("__getstate__") is DATACLASS_GETSTATE or t in STDLIBS:
                 return False
             for name in own if c.__flags__ & HEAP_TYPE else ():
                 function = of_class[name]
-                if bytecode.known(function) is None:
+                if name in REDUCES and bytecode.known(function) is None:
                     if c is t:
                         _remember(somebodys, t, (ref(t), name, id(function)))
                     return True
             return _has_no_names(t)
     return False
+
+
+#: What a class has where its reduce may be somebody's.
+_ASKED = REDUCES | {"__getattr__", "__getattribute__", "__getnewargs__", "__getnewargs_ex__"}
 
 
 def _has_no_names(t: type) -> bool:

@@ -181,7 +181,7 @@ def save_one(pickler: Any, plan: Plan, dump: Dump, x: Any, is_called: bool = Fal
         if saver is not None:
             saver(pickler, plan, x, write)
         else:
-            plan.other(pickler, plan, x, None if is_called else write)  # type: ignore[arg-type]  # as `save_object` says
+            plan.other(pickler, plan, x, None if is_called else write)
 
 
 def _put(plan: Plan, write: Write, i: int) -> None:
