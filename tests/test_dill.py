@@ -918,7 +918,7 @@ SMALL: dict[str, tuple[Callable[[], Any], bool]] = {
     "a module": (lambda: {"module": sys}, False),
     "a reduce of its own": (lambda: [objects.Reduced(1), 1], False),
     "a range": (lambda: [range(3), complex(1, 2)], True),
-    "a slice": (lambda: [slice(3), 1], False),
+    "a slice": (lambda: [slice(3), 1], True),
     "a key": (lambda: [objects.Plain(a=1), {_NAME: "sys"}], False),
 }
 

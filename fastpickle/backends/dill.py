@@ -207,6 +207,8 @@ def _calls() -> dict[type, tuple[Any, Any]]:
         calls[type] = _dill.save_type, _call_of_class
     if are_dills(_dill.save_singleton):
         calls[range] = _dill.save_singleton, lambda x: (_dill._eval_repr, (x.__repr__(),))
+    if are_dills(_dill.save_slice):
+        calls[slice] = _dill.save_slice, lambda x: (slice, (x.start, x.stop, x.step))
     return calls
 
 

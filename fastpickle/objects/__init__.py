@@ -4,6 +4,7 @@
                                  ├── bytecode   a function of the class's own: does it only read the object?
                                  └── arrays     numpy's: do its functions in C reduce it?
                              known     ──► may C save this class by name, and call this reduce, for this pickler?
+                             values    ──► what it gives, asked in stock's way
                              likely    ──► a short look that may be wrong: is it worth asking any of that?
                              last      ──► what came of it in the last dump, which the next one is often like
 

@@ -229,9 +229,16 @@ def names(t: type, entry: Any) -> Names | None:
         None if not; otherwise the names that must not be in an instance's `__dict__`, perhaps none.
     """
     if t in STDLIBS or is_learnt(t):
-        if entry is not ENTRIES.get(t) or _functions(t) != STDLIBS[t]:
+        if entry is not ENTRIES.get(t):
             return None
-        return _hiding(t)
+        unchanged = _unchanged.get(t)
+        if unchanged is None:
+            if _functions(t) != STDLIBS[t]:
+                return None
+            unchanged = _hiding(t)
+            if all(c.__flags__ & (HEAP_TYPE | _IMMUTABLE) != HEAP_TYPE for c in t.__mro__):
+                _unchanged[t] = unchanged
+        return unchanged
     if entry is not None:
         return None
     if arrays.is_dtype(t):
@@ -249,6 +256,12 @@ def names(t: type, entry: Any) -> Names | None:
     elif not is_default(t):
         return None
     return _hiding(t)
+
+
+#: What was found of those of `STDLIBS` that nobody can change.
+_unchanged: dict[type, Names] = {}
+#: The flag of classes written in C that nobody can change, although they are heap types.
+_IMMUTABLE = 1 << 8
 
 
 def is_learnt(t: type) -> bool:

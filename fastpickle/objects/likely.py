@@ -23,7 +23,7 @@ from weakref import ref
 
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS
 from . import bytecode
-from .arrays import HEAP_TYPE
+from .arrays import HEAP_TYPE, is_dtype
 from .instances import (
     DATACLASS_GETSTATE,
     LEAVES,
@@ -63,7 +63,7 @@ def is_somebodys(t: type) -> bool:
     if known is not None and known[0]() is t and id(t.__dict__.get(known[1])) == known[2]:
         return True
     if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
-        return type(t) not in METACLASSES
+        return type(t) not in METACLASSES and not is_dtype(t)
     if not t.__flags__ & HEAP_TYPE:
         return False
     for c in t.__mro__:
