@@ -511,7 +511,7 @@ class _Atoms:
         self.value = value
 
     def __reduce__(self) -> Any:
-        return _Atoms, (self.value, 1, 2, 3)
+        return _Atoms, tuple([self.value, 1, 2, 3])  # noqa: C409  # a call, so that nobody knows what it does
 
 
 @ON_CPYTHON

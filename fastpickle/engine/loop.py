@@ -30,7 +30,7 @@ from ..accelerator.lazymemo import fetch_memo, keep_behind
 from ..accelerator.offers import FEWEST
 from ..doubts import doubt, holds, outside, settled
 from ..graft import has_much
-from ..hooks import ATOM_IDS, PLAIN_IDS, Plan, Reduced, Write
+from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, Plan, Reduced, Write
 from ..opcodes import (
     BINGET,
     BININT1,
@@ -74,6 +74,8 @@ _MOST_BYTES: Final = 16
 _LITTLE_ROOM: Final = 1024
 #: So many levels may be open before those are counted that may go on for ever: stock takes two Python frames for each.
 _DEEP: Final = 500
+#: So many items at least may be a row of somebody's objects.
+_SHORTEST_ROW: Final = 8
 #: With fewer levels open, a short container is offered to C for what is in its items.
 _DEPTH: Final = 3
 _BUILTIN: Final = frozenset((list, dict, tuple, type(None)))
@@ -383,7 +385,12 @@ def save_all(
                     # Another metaclass may have a hash of its own.
                     reduced = ((type(t) is type and plan.get(t)) or plan.other)(pickler, plan, x, write)
                     obj = x
-                    if reduced is None and id(t) in dump.brief and type(items) in _TELLS_LENGTH:
+                    if (
+                        reduced is None
+                        and id(t) in dump.brief
+                        and type(items) in _TELLS_LENGTH
+                        and (owner is None or (id(type(owner)) in CONTAINER_IDS and len(owner) >= _SHORTEST_ROW))
+                    ):
                         asked = save_row(pickler, plan, items)  # the next ones
                         if asked is not None:
                             obj, *given = asked

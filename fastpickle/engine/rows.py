@@ -53,10 +53,16 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
 
     Returns:
         None, and the next item is yet to be taken; or one that has been, with its reduce, and what that gave.  The plan
-        is in doubt then, in either case.
+        may be in doubt then, in either case.
     """
+    _, (objs, *_), *place = items.__reduce__()  # at its end it has no place
+    if not place:
+        return None
+    ahead = objs[place[0] : place[0] + 2]  # the second one is behind a key
     state = pickler.__dict__
     dump: Dump = state["_fastpickle_dump"]
+    if dump.brief.isdisjoint(map(id, map(type, ahead))):
+        return None  # to begin takes longer than to save one
     framer = dump.framer
     frame = framer.current_frame
     names = dump.names
