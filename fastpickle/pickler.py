@@ -216,7 +216,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not ASIDE and plan is not PLAIN and plan is not FEW and plan is not COLD:
+            if plan is not FEW and plan is not ASIDE and plan is not PLAIN and plan is not COLD:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
@@ -403,33 +403,35 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             elif not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
             if (
-                n == 2
-                and (plan is ASIDE or plan is FEW)
+                n
+                and (plan is FEW or plan is ASIDE)
                 and type(memo) is dict
-                and len(memo) > (_FEW_FOR_BRIEF if plan is FEW else _ASIDE_FOR_BRIEF)
-                and id(x[0]) in memo
-                and type(x[1]) is tuple
-                and (not x[1] or id(type(x[1][0])) in hooks.ATOM_IDS)
+                and (len(memo) > _ASIDE_FOR_BRIEF or (not memo and last.large == id(t)))
             ):
-                now = hooks.plan(self)  # most often nothing has changed
-                is_written = save_brief(self, now, obj, t, x) if now.is_for_brief else False
-                if is_written:
-                    return
-                if is_written is None:
-                    plan = PLAIN  # it is little, and the frame has no room for it
-            if n and (plan is ASIDE or plan is FEW) and type(memo) is dict:
+                if (
+                    n == 2
+                    and memo
+                    and (plan is ASIDE or len(memo) > _FEW_FOR_BRIEF)
+                    and id(x[0]) in memo
+                    and type(x[1]) is tuple
+                    and (not x[1] or id(type(x[1][0])) in hooks.ATOM_IDS)
+                ):
+                    now = hooks.plan(self)  # most often nothing has changed
+                    is_written = save_brief(self, now, obj, t, x) if now.is_for_brief else False
+                    if is_written:
+                        return
+                    if is_written is None:
+                        plan = PLAIN  # it is little, and the frame has no room for it
                 n = len(memo)
                 if plan is FEW:
                     is_worth = n > _FEW_MEMOIZED and (
                         n > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t) or is_little(x))
                     )
                 else:  # not within what is saved by a plan, which goes by the look at the pickler that it had
-                    is_worth = (n > _MANY_MEMOIZED or (n == 0 and last.large == id(t))) and (
-                        "_fastpickle_dump" not in self.__dict__
-                    )
+                    is_worth = (n > _MANY_MEMOIZED or n == 0) and "_fastpickle_dump" not in self.__dict__
                     if n > _LARGE:
                         last.large = last.root
-                if is_worth:  # it takes 6 us to begin, more than it takes to save a few objects without
+                if is_worth and plan is not PLAIN:  # it takes 6 us to begin, more than it takes to save a few objects without
                     now = hooks.plan(self)
                     if now if plan is FEW else now.is_for_brief:
                         begin_reduced(self, now, obj)
