@@ -15,7 +15,7 @@ from operator import itemgetter
 from types import BuiltinMethodType
 from typing import Any, Final
 
-from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, is_usual_file
+from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, Framer, is_usual_file
 from .hooks import INSTANCE_HOOKS, NOBODYS, PLAIN, Plan, are_known, entries_of, known_tables, methods_of
 from .older import is_adapted
 
@@ -110,6 +110,7 @@ def settled(pickler: Any) -> Plan:
         dispatch = pickler.dispatch
         if (
             framer is dump.framer
+            and type(framer) is Framer
             and memo is dump.memo
             and write is dump.write
             and type(proto) is int

@@ -431,7 +431,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     is_worth = (n > _MANY_MEMOIZED or n == 0) and "_fastpickle_dump" not in self.__dict__
                     if n > _LARGE:
                         last.large = last.root
-                if is_worth and plan is not PLAIN:  # it takes 6 us to begin, more than it takes to save a few objects without
+                if is_worth and plan is not PLAIN:  # to begin takes 6 us, more than to save a few objects without
                     now = hooks.plan(self)
                     if now if plan is FEW else now.is_for_brief:
                         begin_reduced(self, now, obj)

@@ -27,12 +27,13 @@ from .digests.hashed import save_other as save_hashed
 from .digests.hashing import is_worth_a_plan
 from .doubts import Dump, settled
 from .engine.encoders import brief_ids, save_tuple
-from .engine.loop import save_all
+from .engine.loop import is_row, save_all
 from .engine.parts import SHORTEST_OF_ATOMS
 from .engine.reduce import is_stocks, save_object
 from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
 from .objects.instances import HEAP_TYPE
 from .objects.known import METACLASS_IDS
+from .objects.last import last
 from .objects.likely import are_among_somebodys, are_somebodys, is_somebodys
 from .older import adapt, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
@@ -82,8 +83,9 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             plan = PLAIN  # as hooks.plan() would say, before anything else is looked at
         elif (save is hooks.own_save and is_somebodys(t)) or (not is_hash and are_somebodys(obj, t)):
             plan = FEW
-            if id(t) in CONTAINER_IDS and len(obj) >= _MANY_SOMEBODYS and (now := hooks.plan(pickler)).is_for_brief:
-                plan = now  # they make a row (`rows`)
+            if (t is list or t is tuple or t is dict) and _may_be_row(obj, t):
+                now = hooks.plan(pickler)
+                plan = now if now.is_for_brief else FEW
         elif is_hash and not is_worth_a_plan(pickler, obj, t):
             plan = COLD
         elif (
@@ -169,7 +171,9 @@ def way_of(
         return _nothing, (), False, end
     if t in plan:
         saver = plan[t]
-        if saver is None or (t in _SHORT and len(obj) < SHORTEST_OF_ATOMS and plan.hash_rule is None):
+        if saver is None or (
+            t in _SHORT and plan.hash_rule is None and (len(obj) < SHORTEST_OF_ATOMS or (t is list and is_row(obj)))
+        ):
             return save_all, (pickler, plan, iter((obj,)), 1, framer.write), False, end
         return saver, (pickler, plan, obj, framer.file_write if frame is None else frame.write), False, end
     entry = pickler.dispatch.get(t)
@@ -249,8 +253,17 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
         and len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else FEWEST)
         and id(type(kind)) in METACLASS_IDS
         and (outer is FEW or bool(kind.__flags__ & HEAP_TYPE))
-        and (not is_somebodys(kind) or (outer is FEW and len(obj) >= _MANY_SOMEBODYS))
+        and id(kind) != last.gave_up_for
+        and (not is_somebodys(kind) or (outer is FEW and _may_be_row(obj, t)))
     )
+
+
+def _may_be_row(obj: Any, t: type) -> bool:
+    """Tell whether objects with somebody's reduces in a list, tuple or dict are so many, and brief, as for a row."""
+    if len(obj) < _MANY_SOMEBODYS:
+        return False
+    kind = type(next(iter(obj.values() if t is dict else obj)))
+    return id(type(kind)) in METACLASS_IDS and id(kind) not in last.not_brief
 
 
 def _has_long(obj: Any, t: type) -> bool:

@@ -568,9 +568,10 @@ def test_main_that_is_compared(tmp_path: Any) -> None:
 
 _ASKED = """
     import sys, dill
-    from asked import Asked, AskedKey, Box, calls
+    from asked import Asked, AskedByPart, AskedKey, Box, calls
 
     one = 1
+    keys = {AskedKey(): 1}
     box = Box()
 
     def attempt(obj, protocol):
@@ -592,6 +593,8 @@ _ASKED = """
             "shorter": {"one": Asked()},
             "in a list": fill({"one": [Asked()]}),
             "a key": fill({AskedKey(): 1}),
+            "a key within": fill({"keys": {AskedKey(): 1}}),
+            "in another way": fill({"one": AskedByPart()}),
             "beside": fill({"one": 2}),
             "saved before": fill({"box": box, "one": Asked()}),
         }
@@ -616,6 +619,7 @@ def test_instances_that_are_compared(tmp_path: Any) -> None:
     """Somebody's __eq__ is asked as often as by stock, where a dict is as long as that of __main__."""
     (tmp_path / "asked.py").write_text(
         textwrap.dedent("""
+            import functools
             calls = []
             class Asked:
                 def __init__(self): self.a = 1
@@ -624,6 +628,10 @@ def test_instances_that_are_compared(tmp_path: Any) -> None:
                     raise ValueError("asked")
             class AskedKey(Asked):
                 def __hash__(self): return hash("one")
+            def equal(self, other, more):
+                return Asked.__eq__(self, other)
+            class AskedByPart:
+                __eq__ = functools.partialmethod(equal, 1)
             class Box:
                 pass
         """)

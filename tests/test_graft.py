@@ -635,7 +635,7 @@ def test_last_of_all_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     for where, make in LAST_OF_ALL.items():
         is_left = where not in {
             "before two texts", "before a dict in it", "before a full dict", "before two pairs", "before the same",
-            "before a part of it", "within itself", "in many", "in more", "custom in columns", "further inside",
+            "before a part of it", "within itself", "in more", "custom in columns", "further inside",
             "in instances", "beside one within itself", "another far behind", "more in all", "before a dict known",
         }  # fmt: skip
         for _ in range(2):

@@ -100,6 +100,14 @@ class Iterated(set[Any]):
         return iter([1, 2])
 
 
+class Counted(set[Any]):
+    """Has a length of its own, which a set's reduce asks for."""
+
+    def __len__(self) -> int:
+        log.append("len")
+        return 1
+
+
 class Stated(set[Any]):
     """Has a state of its own."""
 
@@ -131,6 +139,20 @@ class ErrorWithReduce(Error):
     def __reduce__(self) -> Any:
         log.append("reduce")
         return Error, (1,)
+
+
+class ErrorThatReads(Error):
+    """Its reduce only reads it."""
+
+    def __reduce__(self) -> Any:
+        return ErrorThatReads, ("a",)
+
+
+class PartialThatReads(functools.partial[Any]):
+    """The same."""
+
+    def __reduce__(self) -> Any:
+        return Callee, ()
 
 
 class ErrorWithState(Error):
@@ -209,6 +231,22 @@ def function(*args: Any) -> None:
 
 def _with(made: Any, **attributes: Any) -> Any:
     vars(made).update(attributes)
+    return made
+
+
+class Odd(str):
+    """A name that is compared by somebody's code."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        log.append(str(self))
+        return str.__eq__(self, other)
+
+
+def _odd(made: Any) -> Any:
+    vars(made)[Odd("__reduce__")] = 1
     return made
 
 
@@ -336,6 +374,13 @@ NOT_FOR_C: dict[str, Callable[[int], Any]] = {
     "set with a state": lambda i: _with(Set([i]), a=1),
     "set in itself with a state": lambda i: _set_in_itself(a=1),
     "set that iterates": lambda i: Iterated([i]),
+    "set that counts": lambda i: Counted([i]),
+    "error that reads": lambda i: ErrorThatReads(i),
+    "partial that reads": lambda i: PartialThatReads(function, i),
+    "text with a strange attribute": lambda i: _odd(Text(i)),
+    "error with a strange attribute": lambda i: _odd(Error(i)),
+    "partial with a strange attribute": lambda i: _odd(functools.partial(function)),
+    "namespace with a strange attribute": lambda i: _odd(types.SimpleNamespace()),
     "set with a state of its own": lambda i: Stated([i]),
     "set with slots": lambda i: _slotted(SlottedSet, [i]),
     "hidden reduce of a text": lambda i: _hidden(Text(i)),
@@ -396,14 +441,26 @@ def test_by_c(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.pop()
 
 
-@pytest.mark.parametrize("name", [name for name in FOR_C if name.startswith(("error", "partial"))])
+_LAZY = {
+    name: make
+    for name, make in (FOR_C | NOT_FOR_C).items()
+    if name.startswith(("error", "partial")) and "strange" not in name
+}
+
+
+@pytest.mark.parametrize("name", _LAZY)
 def test_no_dict_is_made(name: str) -> None:
     """To be asked for a `__dict__` gives them one, which is in the next dump then."""
     for many in (1, 60):
-        made = [FOR_C[name](i) for i in range(many)]
-        reduced = [x.__reduce__() for x in made]
-        fastpickle.dumps(made)
-        assert str([x.__reduce__() for x in made]) == str(reduced)
+        made = [_LAZY[name](i) for i in range(many)]
+        reduce = (
+            functools.partial if name.startswith("partial") else OSError if "system" in name else Exception
+        ).__reduce__
+        reduced = [reduce(x) for x in made]
+        for protocol in (2, 4):
+            fastpickle.dumps(made, protocol)
+            fastpickle.Pickler(io.BytesIO(), protocol).dump(made)
+        assert str([reduce(x) for x in made]) == str(reduced)
 
 
 @pytest.mark.parametrize("many", [1, 60])

@@ -53,6 +53,8 @@ pure = load("pure")
 profiles = load("profiles")
 executors = load("executors")
 by_value = load("by_value")
+_import = importlib.import_module
+kinds = load("kinds")
 library_objects = load("library_objects")
 small_dumps = load("small_dumps")
 shapes = grafting.shapes
@@ -787,6 +789,27 @@ class TestLibraryObjects:
         monkeypatch.setattr(library_objects.by_value, "measure", lambda *args, **kwargs: {"stock": {}})
         assert library_objects.main([]) == 0
         assert "not installed" in capfd.readouterr().out
+
+
+class TestKinds:
+    """``kinds.py``."""
+
+    def test_table(self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Stock's pickler, and dill if it is installed; all kinds, few of each."""
+        monkeypatch.setattr(kinds, "MANY", 5)
+        monkeypatch.setattr(kinds, "SAMPLE", 0)
+        monkeypatch.setattr(kinds.importlib, "import_module", lambda name: kinds if name == "kinds" else _import(name))
+        assert kinds.main(["--rounds", "1"]) == 0
+        out = capfd.readouterr().out
+        has_dill = importlib.util.find_spec("dill") is not None
+        assert out.count("x |") == (len(kinds.KINDS) + len(kinds.ALONE) + 1) * (1 + has_dill)
+        assert f" of {len(kinds.KINDS) + len(kinds.ALONE)} |" in out
+
+    def test_other_bytes(self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        """They end it."""
+        monkeypatch.setattr(kinds, "pairs", lambda: {"stock": (pickle._dumps, lambda obj: b"")})  # type: ignore[attr-defined]
+        assert kinds.serve(["plain"], 1) == 1
+        assert "plain: other bytes than stock's (stock)" in capfd.readouterr().err
 
 
 class TestSmallDumps:

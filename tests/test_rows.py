@@ -5,6 +5,7 @@ from __future__ import annotations
 import copyreg
 import functools
 import io
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -297,6 +298,22 @@ class _FramerOfItsOwn(type(_Stock(io.BytesIO()).framer)):  # type: ignore[misc] 
     pass
 
 
+class _CommittingFramer(type(_Stock(io.BytesIO()).framer)):  # type: ignore[misc]  # as above
+    def commit_frame(self, force: bool = False) -> None:
+        seen.append("commit")
+        super().commit_frame(force)
+
+
+class _Watching(_Stock):
+    def persistent_id(self, obj: Any) -> Any:
+        seen.append(("pid", type(obj).__name__))
+
+
+class _WatchingDill(_Dill):
+    def persistent_id(self, obj: Any) -> Any:
+        seen.append(("pid", type(obj).__name__))
+
+
 def _of_its_own(pickler: Any, part: Any) -> None:
     pickler.framer.__class__ = _FramerOfItsOwn
 
@@ -337,6 +354,9 @@ ACTS: dict[str, Callable[[Any, Any], Any]] = {
         Part, "__class__", property(lambda self: (seen.append("class"), Part)[1])
     ),
     "is renamed": _renamed,
+    "is of another class": lambda p, x: setattr(p, "__class__", _Watching if type(p) is _Stock else _WatchingDill),
+    "has a number for a protocol": lambda p, x: setattr(p, "proto", 4.0),
+    "has a framer that commits": lambda p, x: setattr(p.framer, "__class__", _CommittingFramer),
 }  # fmt: skip
 
 
@@ -390,6 +410,104 @@ def test_class_that_a_reduce_changes(name: str, cls: Any) -> None:
 
     for kind in (Part, Stateful):
         _check(cls, lambda: _parts(40, kind), act, undo=undo)
+
+
+@pytest.mark.parametrize("cls", PICKLERS, ids=("stock", "dill"))
+def test_classes_with_an_entry_that_goes_away(cls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instances of a metaclass are saved by their names then."""
+
+    class Meta(type):
+        pass
+
+    classes = [Meta(f"Class{i}", (), {"__module__": __name__}) for i in range(30)]
+    for one in classes:
+        monkeypatch.setitem(globals(), one.__name__, one)
+
+    def reduce(one: Any) -> Any:
+        if one is classes[7]:
+            copyreg.dispatch_table.pop(Meta, None)
+        return make, (1,)
+
+    def build() -> Any:
+        copyreg.dispatch_table[Meta] = reduce
+        return [*classes]
+
+    _check(cls, build, undo=lambda: copyreg.dispatch_table.pop(Meta, None) and None)
+
+
+@pytest.mark.parametrize("cls", PICKLERS, ids=("stock", "dill"))
+def test_protocol_that_changes(cls: Any) -> None:
+    """It is read where stock reads it: once the object has been asked for its reduce."""
+
+    class Asked(Part):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "__reduce_ex__" and object.__getattribute__(self, "number") == 15:
+                _act(self)
+            return object.__getattribute__(self, name)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            seen.append(protocol)
+            return make, (1,)
+
+    _check(cls, lambda: [Asked(i) for i in range(30)], lambda pickler, part: setattr(pickler, "proto", 5))
+
+
+def test_metaclass_is_not_compared() -> None:
+    class Compared(type):
+        def __eq__(cls, other: object) -> bool:
+            seen.append("eq")
+            return cls is other
+
+        __hash__ = type.__hash__
+
+    class Meta(type, metaclass=Compared):
+        pass
+
+    class Of(metaclass=Meta):
+        def __reduce__(self) -> Any:
+            return make, (1,)
+
+    for cls in PICKLERS:
+        for n in (3, 40):
+            _check(cls, lambda: [1, {"a": 2}, [Of() for _ in range(n)], [3]])
+            _check(cls, lambda: [Of() for _ in range(n)])
+
+
+class _Nested:
+    """Gives its items by an iterator over a list."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __reduce__(self) -> Any:
+        return list, (), None, iter(self.held)
+
+
+@pytest.mark.parametrize("siblings", [1, 16, 20, 60])
+def test_as_deep_as_stock(siblings: int) -> None:
+    """A plan takes no Python frame more, whatever is beside what is deep."""
+
+    def can_dump(depth: int) -> bool:
+        found: Any = None
+        for _ in range(depth):
+            found = _Nested([*(_Nested([]) for _ in range(siblings)), *([] if found is None else [found])])
+        try:
+            _Stock(io.BytesIO(), 4).dump(found.held)
+        except RecursionError:
+            return False
+        return True
+
+    limit = sys.getrecursionlimit()
+    try:
+        for more in range(6):
+            sys.setrecursionlimit(300 + more)
+            deepest = 0
+            while can_dump(deepest + 1):
+                deepest += 1
+            with fastpickle.patched():
+                assert can_dump(deepest), more
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @pytest.mark.parametrize("cls", PICKLERS, ids=("stock", "dill"))

@@ -184,6 +184,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                         return NotImplemented
                     if (rv := arrays.reduced(obj)) is not None:
                         return rv
+            last.gave_up_for = key
         elif t is Splice:
             return _begin_prefix(obj)
         elif obj is _prefix and self.fast:

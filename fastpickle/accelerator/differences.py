@@ -117,7 +117,7 @@ class _Written:
         asks = self.plan.graft_rule.asks
         grafter = self.grafter
         types = {id(t): t for t in (*grafter.known, *(grafter.table or ())) if type(t) is not int}
-        types.update((id(type(x)), type(x)) for _, x in self.pickler.memo.values())
+        types.update((id(type(x)), type(x)) for _, x in grafter.memo_before.values())
         return any(map(asks, types.values()))
 
     def _has_none(self, names: tuple[Any, ...]) -> bool:

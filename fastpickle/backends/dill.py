@@ -24,7 +24,7 @@ import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import chain
 from pickle import HIGHEST_PROTOCOL
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType, WrapperDescriptorType
 from typing import Any, Final
 
 from .. import hooks
@@ -36,7 +36,7 @@ from ..digests import hashing
 from ..doubts import doubt, holds, outside
 from ..hooks import NUMBER_IDS
 from ..objects.arrays import is_little
-from ..objects.instances import are_texts, in_class
+from ..objects.instances import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
 from ..objects.likely import are_for_stock
@@ -109,11 +109,11 @@ def _asks(t: type) -> bool:
     if id(type(t)) not in METACLASS_IDS:
         return True
     eq = in_class(t, "__eq__")
-    return (
-        type(eq) is FunctionType
-        and not eq.__code__.co_filename.startswith(_GENERATED)
-        and eq.__module__ not in _STDLIBS
-    )
+    if type(eq) is not FunctionType:
+        return type(eq) is not WrapperDescriptorType  # of what is written in C
+    made_in = eq.__code__.co_filename
+    is_made = in_class(t, "__dataclass_fields__" if made_in == "<string>" else "__attrs_attrs__") is not ABSENT
+    return not (is_made and made_in.startswith(_GENERATED)) and eq.__module__ not in _STDLIBS
 
 
 #: Where the functions are that dataclasses and attrs make: they compare instances of one class, by what is in them.
@@ -168,8 +168,8 @@ def _is_harmless(x: Any) -> bool:
     if id(t) in _HARMLESS:
         return True
     if t is dict or t is list or t is tuple or t is set:
-        values = x.values() if t is dict else x
-        return len(x) <= _FEW and _HARMLESS.issuperset(map(id, map(type, values)))
+        held = (*x, *x.values()) if t is dict else x
+        return len(x) <= _FEW and _HARMLESS.issuperset(map(id, map(type, held)))
     for c in type.mro(t):
         if "__eq__" in vars(c):
             return c is object

@@ -25,12 +25,13 @@ from types import BuiltinMethodType
 from typing import Any, Final
 
 from .. import graft
-from .._stdlib import stock_methods
+from .._stdlib import BATCHSIZE, stock_methods
 from ..accelerator.lazymemo import fetch_memo, keep_behind
 from ..accelerator.offers import FEWEST
 from ..doubts import doubt, holds, outside, settled
 from ..graft import has_much
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, Plan, Reduced, Write
+from ..objects.likely import is_somebodys
 from ..opcodes import (
     BINGET,
     BININT1,
@@ -63,7 +64,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["commit_frame", "save_all"]
+__all__ = ["commit_frame", "is_row", "save_all"]
 
 _stock_save_str = stock_methods["save_str"]
 _stock_save_bytes = stock_methods["save_bytes"]
@@ -267,13 +268,14 @@ def save_all(
                         i = memo[key][0]
                         write(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
                         continue
-                    if len(x) < SHORTEST_OF_ATOMS and plan.short_lists:
+                    if plan.short_lists and (len(x) < SHORTEST_OF_ATOMS or is_row(x)):
                         batch = x[:]  # a snapshot, as stock takes one of each batch
                         k = len(batch)
                         if (
                             not k
                             or id(type(batch[0])) in ATOM_IDS
                             or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(dump, batch)))
+                            or (SHORTEST_RUN <= k < BATCHSIZE and is_somebodys(type(batch[0])))
                         ):
                             i = len(memo)
                             memo[key] = i, x
@@ -451,6 +453,14 @@ def save_all(
         note_levels(exc, ((owner, ending, items), *reversed(opened)))
         raise
     return write
+
+
+def is_row(x: list[Any]) -> bool:
+    """Tell whether a list of less than a batch begins with an object of somebody's, so that there are no runs in it."""
+    try:
+        return len(x) < BATCHSIZE and is_somebodys(type(x[0]))
+    except IndexError:  # another thread has emptied it
+        return False
 
 
 def _deeper(opened: list[Level]) -> int:

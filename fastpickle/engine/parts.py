@@ -69,7 +69,7 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
     if (
         (n < SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
         or plan.proto < (2 if key in NUMBER_IDS else 4)
-        or is_somebodys(type(batch[width - 1]))  # the loop saves them as rows of its own (`rows`)
+        or all(is_somebodys(type(x)) for x in batch[width - 1 : 3 * width : width])  # the loop saves those (`rows`)
         or _are_mixed(batch[width - 1 : 16 * width : width])  # for which the loop takes no longer, or half as long
         or not holds(pickler, plan)
         # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain

@@ -31,6 +31,7 @@ from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left, wa
 from ..objects.instances import (
     ASKED_FOR,
     ASKED_FOR_OF_DICT,
+    COPIED,
     HAVE_A_NAME,
     HEAP_TYPE,
     HIDES_WHAT_IS_READ,
@@ -41,6 +42,7 @@ from ..objects.instances import (
     is_plain_class,
 )
 from ..objects.known import METACLASS_IDS, is_found
+from ..objects.last import last
 from ..objects.likely import is_somebodys
 from ..objects.values import AS_CLASS, reduce_value
 from .brief import asks_anybody, save_brief
@@ -158,12 +160,13 @@ def save_object(
     if is_ours and plan.is_for_brief and not has_default and id(t) not in dump.not_brief:
         is_written = save_brief(pickler, plan, obj, t, rv)
         if is_written:
-            if is_somebodys:
+            if is_somebodys and not issubclass(t, type):
                 dump.brief.add(id(t))
             return None
         if is_written is not None and (id(rv[0]) in dump.memo or id(t) in dump.memo):  # else it may be the next time
             dump.not_brief.add(id(t))
             dump.brief.discard(id(t))
+            last.remember_not_brief(t)
     try:
         form = None
         if is_ours:
@@ -355,7 +358,7 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
             or not is_default(t)
         ):
             return False
-        dump.nobodys[t] = HIDES_WHAT_IS_READ if has_own_reduce(t) else ASKED_FOR
+        dump.nobodys[t] = HIDES_WHAT_IS_READ if has_own_reduce(t) or issubclass(t, COPIED) else ASKED_FOR
     elif dump.looks < 4:
         dump.looks += 1
     own = obj.__dict__

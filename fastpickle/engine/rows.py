@@ -18,7 +18,7 @@ from operator import attrgetter, is_, itemgetter
 from pickle import LONG_BINGET, MEMOIZE, REDUCE
 from typing import Any, Final
 
-from .._stdlib import NO_VALUE, PARTS_OF_METHODS, entry_of
+from .._stdlib import NO_VALUE, PARTS_OF_METHODS, Framer, entry_of
 from ..doubts import Dump
 from ..hooks import ATOM_IDS, ATOMS, Plan
 from ..objects.instances import HAVE_A_NAME, HEAP_TYPE
@@ -33,7 +33,7 @@ __all__ = ["save_row"]
 
 _pickle: Any = pickle  # its dispatch_table is no public name
 #: What must not change while a row is saved: of the pickler, of its class, and of its dispatch entries.
-_looked_at: Final = itemgetter("framer", "write", "proto", "bin", "fast", "_fastpickle_plan")
+_looked_at: Final = itemgetter("framer", "write", "bin", "fast", "_fastpickle_plan")
 _methods_of: Final = attrgetter(
     "save", "memoize", "put", "get", "persistent_id", "save_reduce", "_batch_setitems", "_BATCHSIZE",
     "__getattribute__", *PARTS_OF_METHODS,
@@ -48,7 +48,7 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
 
     Args:
         pickler: one whose plan in force is `plan`.
-        plan: the plan, which `is_for_brief` and has no `rewrites`.
+        plan: the plan.
         items: an iterator over a list.
 
     Returns:
@@ -58,11 +58,11 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
     _, (objs, *_), *place = items.__reduce__()  # at its end it has no place
     if not place:
         return None
-    ahead = objs[place[0] : place[0] + 2]  # the second one is behind a key
+    ahead = [id(type(x)) for x in objs[place[0] : place[0] + 2]]
     state = pickler.__dict__
     dump: Dump = state["_fastpickle_dump"]
-    if dump.brief.isdisjoint(map(id, map(type, ahead))):
-        return None  # to begin takes longer than to save one
+    if not ahead or plan.rewrites is not None or ahead[ahead[0] in ATOM_IDS and len(ahead) > 1] not in dump.brief:
+        return None  # to begin takes longer than to save one; what comes first may be a key
     framer = dump.framer
     frame = framer.current_frame
     names = dump.names
@@ -71,7 +71,7 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
     state["_fastpickle_plan"] = plan.in_doubt
     memo = dump.memo
     brief = dump.brief
-    proto = plan.proto
+    proto = state["proto"]
     is_choice = plan.is_choice
     known: dict[int, Any] = {}
     cls = type(pickler)
@@ -115,18 +115,21 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
         else:
             reduce = getattr(x, "__reduce_ex__", NO_VALUE)
             if reduce is not NO_VALUE:
-                rv = reduce(proto)
+                rv = reduce(pickler.proto)  # as it is now
             else:
                 reduce, rv = old_value(x)
         try:
             if not (  # as `settled` looks, but at what matters here
                 type(rv) is tuple
                 and type(x) is t
+                and type(pickler) is cls
                 and state["memo"] is memo
+                and state["proto"] is proto
                 and _looked_at(state) == as_it_was
                 and [*state] == names
                 and framer.current_frame is frame
                 and len(framer.__dict__) == 2
+                and type(framer) is Framer
                 and _methods_of(cls) == methods
                 and pickler.dispatch is dispatch
                 and type(dispatch) is kind
@@ -176,4 +179,4 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
 
 
 #: What 3.10 to 3.15 look for in the name of what a reduce gives.
-_OTHERS: Final = ("__newobj__", "__newobj_ex__")
+_OTHERS: Final = ("__newobj_ex__", "__newobj__")

@@ -31,7 +31,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from types import (
     BuiltinFunctionType,
-    BuiltinMethodType,
     FunctionType,
     MemberDescriptorType,
     MethodType,
@@ -48,6 +47,7 @@ __all__ = [
     "ABSENT",
     "ASKED_FOR",
     "ASKED_FOR_OF_DICT",
+    "COPIED",
     "DATACLASS_GETSTATE",
     "ENTRIES",
     "GETATTRIBUTES",
@@ -164,6 +164,8 @@ GETATTRIBUTES = {
     for t in (object, list, dict, tuple, int, str, float, bytes, complex, set, frozenset, BaseException)
     if "__getattribute__" in vars(t)
 }
+#: What is made anew of a copy of itself.
+COPIED = (int, float, complex, str, bytes, tuple, set, frozenset)
 _namedtuple_getnewargs: Any = vars(collections.namedtuple("_namedtuple_getnewargs", "a"))["__getnewargs__"].__code__
 DATACLASS_GETSTATE: Any = getattr(dataclasses, "_dataclass_getstate", object())  # of frozen dataclasses with slots
 
@@ -195,13 +197,10 @@ STDLIBS: dict[type, tuple[Any, ...]] = {
         operator.attrgetter, re.Pattern,
     )
 }  # fmt: skip
-#: Those of them in which there may be something else.
-_HOLDERS = (
-    collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter, slice, MethodType,
-    SimpleNamespace, functools.partial, operator.itemgetter,
-)  # fmt: skip
-#: The others.
-LEAVES = set(map(id, STDLIBS.keys() - {*_HOLDERS}))
+#: Those of them in which there is nothing else, or next to nothing.
+LEAVES = set(
+    map(id, STDLIBS.keys() - {collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter})
+)
 #: The entries that they have in copyreg's table.
 ENTRIES: dict[type, Any] = {t: copyreg.dispatch_table[t] for t in (complex, re.Pattern) if t in copyreg.dispatch_table}
 #: The same of enums: `enum` puts one of a few functions into each class.
@@ -250,8 +249,8 @@ def names(t: type, entry: Any) -> Names | None:
             enum.Enum, "_value_"
         ):
             return None
-    elif in_class(t, "__reduce__") in _REDUCES_OF_EXCEPTIONS:
-        if in_class(t, "__reduce_ex__") is not _OBJECTS["__reduce_ex__"] or in_class(t, "args") is not _ARGS:
+    elif id(in_class(t, "__reduce__")) in _REDUCES_OF_EXCEPTIONS:
+        if in_class(t, "__reduce_ex__") is not _OBJECTS["__reduce_ex__"]:
             return None
     elif not is_default(t):
         return None
@@ -280,12 +279,14 @@ def is_learnt(t: type) -> bool:
 
 
 def _hiding(t: type) -> Names:
-    if in_class(t, "__reduce__") in _REDUCES_OF_EXCEPTIONS:
+    if id(in_class(t, "__reduce__")) in _REDUCES_OF_EXCEPTIONS:
         return _OF_EXCEPTIONS
     if not t.__dictoffset__ or t is functools.partial:
         return NOBODYS
     if issubclass(t, (tuple, set, frozenset)):
         return _WITHOUT_STATE
+    if issubclass(t, (*COPIED, SimpleNamespace)):
+        return HIDES_WHAT_IS_READ
     if has_own_reduce(t):
         return _HIDES_WHAT_IS_READ_OF_DICT if issubclass(t, dict) else HIDES_WHAT_IS_READ
     return ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
@@ -315,10 +316,12 @@ def is_default(t: type) -> bool:
 
     Or none but one that is sure to run nobody's code, nor to change anything (`bytecode`).
     """
+    if issubclass(t, _WITH_LAZY_DICT):
+        return False
     for name in ("__reduce_ex__", "__reduce__"):
         reduce = in_class(t, name)
         if reduce is not _OBJECTS[name]:
-            if reduce in _REDUCES_OF_SETS:
+            if id(reduce) in _REDUCES_OF_SETS:
                 return _is_default_set(t)
             return _is_known(t, reduce, is_reduce=True)
     if in_class(t, "__getnewargs_ex__") is not ABSENT:
@@ -356,10 +359,11 @@ def is_default(t: type) -> bool:
     )
 
 
-#: The reduces of exceptions that look nothing up, and what those give; and of sets, which ask for a state as object's.
-_REDUCES_OF_EXCEPTIONS = (vars(BaseException)["__reduce__"], vars(OSError)["__reduce__"])
-_ARGS: Any = vars(BaseException)["args"]
-_REDUCES_OF_SETS = (vars(set)["__reduce__"], vars(frozenset)["__reduce__"])
+#: The reduces, by id, of exceptions, which look nothing up; and of sets, which ask for a state as object's.
+_REDUCES_OF_EXCEPTIONS = frozenset(map(id, (vars(BaseException)["__reduce__"], vars(OSError)["__reduce__"])))
+#: Instances of these have a `__dict__` once somebody asks for it, and in what their reduce gives then.
+_WITH_LAZY_DICT = (BaseException, functools.partial)
+_REDUCES_OF_SETS = frozenset(map(id, (vars(set)["__reduce__"], vars(frozenset)["__reduce__"])))
 
 
 def _is_default_set(t: type) -> bool:
@@ -368,6 +372,7 @@ def _is_default_set(t: type) -> bool:
     return (
         in_class(t, "__reduce__") is vars(base)["__reduce__"]
         and in_class(t, "__iter__") is vars(base)["__iter__"]
+        and in_class(t, "__len__") is vars(base)["__len__"]
         and in_class(t, "__getstate__") is _OBJECTS.get("__getstate__", _UNKNOWN)  # before 3.11 the state is a dict
         and _slot_names(t) == []
     )
@@ -414,7 +419,7 @@ HAVE_A_NAME = frozenset(map(id, (*METACLASSES, FunctionType, BuiltinFunctionType
 
 def has_a_usual_name(func: Any) -> bool:
     """Tell whether what a reduce gives is called as any function is, which stock tells by its name, without asking."""
-    return id(type(func)) in HAVE_A_NAME and func.__name__ not in ("__newobj__", "__newobj_ex__")
+    return id(type(func)) in HAVE_A_NAME and func.__name__ not in ("__newobj_ex__", "__newobj__")
 
 
 def is_array(t: type) -> bool:
@@ -510,24 +515,16 @@ _UNUSUAL = _ASKED_OR_GOT | {"__slots__"}
 _NO_SLOTS: list[str] = []
 
 
-def _is_not_hidden(obj: Any) -> bool:
-    """Tell whether no attribute of an instance hides its class's reduce, which is C; no `__dict__` is made for that."""
-    for reduce in (obj.__reduce_ex__, obj.__reduce__):
-        if type(reduce) is not BuiltinMethodType or reduce.__self__ is not obj:
-            return False
-    return True
+def _hides_nothing(state: Any) -> bool:
+    """Tell whether what C's reduce gave for a `__dict__`, which is there then, hides no reduce of its class."""
+    return type(state) is dict and HIDES_WHAT_IS_READ.isdisjoint(state)
 
 
 def _is_exception_pure(obj: Any) -> bool:
     """Tell whether an exception has but atoms to make it anew of: C writes no state of one that contains itself."""
-    args = obj.args
-    if isinstance(obj, OSError):
-        args += _filename(obj), _filename2(obj)
-    return _are_hashed_by_c(map(id, map(type, args))) and _is_not_hidden(obj)
-
-
-_filename: Any = vars(OSError)["filename"].__get__
-_filename2: Any = vars(OSError)["filename2"].__get__
+    reduce: Any = type(obj).__reduce__  # which is C, and looks nothing up
+    _, args, *state = reduce(obj)
+    return _are_hashed_by_c(map(id, map(type, args))) and (not state or _hides_nothing(state[0]))
 
 
 class _OfException(Names):
@@ -541,11 +538,12 @@ _OF_EXCEPTIONS = _OfException()
 
 def _is_partial_pure(obj: Any) -> bool:
     """Tell whether what a partial calls cannot have it in it: C would write no state of that."""
-    func = obj.func
+    reduced: Any = functools.partial.__reduce__(obj)
+    func, *_, state = reduced[2]
     t = type(func)
-    return (
-        t is FunctionType or t is type or (t is BuiltinFunctionType and type(func.__self__) is ModuleType)
-    ) and _is_not_hidden(obj)
+    return (t is FunctionType or t is type or (t is BuiltinFunctionType and type(func.__self__) is ModuleType)) and (
+        state is None or _hides_nothing(state)
+    )
 
 
 def _is_method_pure(obj: Any) -> bool:

@@ -7,6 +7,7 @@
     written at once                                 tried
     what looked like numbers was something else --> the next ones are not taken for that (`unmemoized`)
     a library's dump of an instance was large ----> the next one of its class is not begun hook by hook
+    what a reduce gave was not brief -------------> a few objects of its class are saved hook by hook
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
 What is remembered is a guess, never a reason for other bytes: wrong, C has begun in vain.
@@ -35,13 +36,14 @@ class _Last:
         large: the id of the class of the last instance that a library's dump was large of; 0 if there was none.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
+        not_brief: the ids of classes the reduces of which gave what was not brief.
         not_at_once: the ids of what tells that something cannot be written at once, and how many more of each are not
             tried; then one is.
         patience_with_numbers: how many more of what looks like numbers are not taken for that; then one is.
     """
 
     __slots__ = (
-        "gave_up_for", "kind", "large", "like", "much", "not_at_once", "patience", "patience_with_much",
+        "gave_up_for", "kind", "large", "like", "much", "not_at_once", "not_brief", "patience", "patience_with_much",
         "patience_with_numbers", "refused", "root",
     )  # fmt: skip
 
@@ -60,6 +62,7 @@ class _Last:
         self.patience_with_much = 0
         self.patience_with_numbers = 0
         self.not_at_once: dict[int, int] = {}
+        self.not_brief: set[int] = set()
 
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
@@ -116,6 +119,12 @@ class _Last:
         if len(self.not_at_once) >= _MOST_REMEMBERED:
             self.not_at_once.clear()
         self.not_at_once[key] = _PATIENCE
+
+    def remember_not_brief(self, t: type) -> None:
+        """Remember that what the reduce of an instance gave was not brief."""
+        if len(self.not_brief) >= _MOST_REMEMBERED:
+            self.not_brief.clear()
+        self.not_brief.add(id(t))
 
     def is_not_at_once(self, key: int) -> bool:
         """Tell whether such a one is not to be tried."""

@@ -63,7 +63,7 @@ def is_somebodys(t: type) -> bool:
     if known is not None and known[0]() is t and id(t.__dict__.get(known[1])) == known[2]:
         return True
     if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
-        return type(t) not in METACLASSES and not is_dtype(t)
+        return id(type(t)) not in _METACLASS_IDS and not is_dtype(t)
     if not t.__flags__ & HEAP_TYPE:
         return False
     for c in t.__mro__:
@@ -82,6 +82,7 @@ def is_somebodys(t: type) -> bool:
     return False
 
 
+_METACLASS_IDS = frozenset(map(id, METACLASSES))
 #: What a class has where its reduce may be somebody's.
 _ASKED = REDUCES | {"__getattr__", "__getattribute__", "__getnewargs__", "__getnewargs_ex__"}
 
@@ -121,6 +122,8 @@ def is_for_stock(t: type) -> bool:
     """
     if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
         return False
+    if id(t) == last.gave_up_for:  # by what was in an instance, perhaps
+        return True
     if not t.__flags__ & HEAP_TYPE:
         return id(t) not in _FOR_C and t not in STDLIBS and not is_learnt(t) and _has_no_names(t)
     return is_somebodys(t)
@@ -144,7 +147,11 @@ def are_for_stock(obj: Any, t: type) -> bool:
 
 def is_leaf(t: type) -> bool:
     """Tell whether there is next to nothing in an instance of a type, so that nothing is to be gained by one."""
-    return id(t) in LEAVES or type(t) is enum.EnumMeta
+    return (
+        id(t) in LEAVES
+        or type(t) is enum.EnumMeta
+        or (issubclass(t, (BaseException, set, frozenset)) and not is_for_stock(t))
+    )
 
 
 def held_by(obj: Any, t: type) -> list[Any] | None:
