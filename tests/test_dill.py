@@ -22,6 +22,7 @@ import sys
 import textwrap
 import threading
 import types
+import uuid
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -637,6 +638,60 @@ def test_instances_that_are_compared(tmp_path: Any) -> None:
         """)
     )
     assert int(run_main(_ASKED, tmp_path)) > 100
+
+
+class Graph:
+    """Refers to other objects, and has a length that nobody asks for."""
+
+    def __init__(self, *held: Any) -> None:
+        self.held = held
+        self.first = held[0] if held else self
+
+    def __len__(self) -> int:
+        raise AssertionError("asked for its length")
+
+
+_BY_VALUE = make_class()
+#: What is all of a dump, and whether C writes it.
+ALONE: dict[str, tuple[Callable[[], Any], bool]] = {
+    "an instance": (lambda: Graph(), True),
+    "a graph": (lambda: Graph(Graph(1, "a"), [Graph({"x": Graph(2.5)})], Graph()), True),
+    "many": (lambda: Graph([Graph(i) for i in range(300)]), True),
+    "of the standard library": (lambda: uuid.UUID(int=5), True),
+    "an exception": (lambda: KeyError("a", 1), False),
+    "an enum": (lambda: next(iter(objects.Colour)), False),
+    "a function in it": (lambda: Graph(lambda: 1), False),
+    "a class in it": (lambda: Graph(Graph), True),
+    "a class by value in it": (lambda: Graph(make_class()), False),
+    "an instance of it": (_BY_VALUE, False),
+    "a module in it": (lambda: Graph(sys), False),
+    "a reduce of its own": (lambda: collections.UserString("a"), False),
+    "a dict of a module in it": (lambda: Graph({"__name__": "sys"}), False),
+    "in itself": (lambda: (made := Graph(1), made.__dict__.update(a=made), made)[-1], True),
+}
+
+
+@pytest.mark.skipif(CPickler is None or PYPY, reason="there is no C pickler")
+@pytest.mark.parametrize("name", ALONE)
+def test_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An instance that is all of a dump is for C; what it gave up is not tried again for 15 dumps."""
+    make, is_for_c = ALONE[name]
+    asked: list[Any] = []
+    by_c = quick.Quick._by_c
+    monkeypatch.setattr(quick.Quick, "_by_c", lambda *args: (asked.append(by_c(*args)), asked[-1])[1])
+    for settings in ({}, {"byref": True}, {"recurse": True}):
+        for protocol in range(6):
+            expected = outcome(dill.dumps, make(), protocol, **settings)
+            for _ in range(3):
+                assert outcome(backend.dumps, make(), protocol, **settings) == expected
+                with fastpickle.patched():
+                    assert outcome(dill.dumps, make(), protocol, **settings) == expected
+    last.forget()
+    asked.clear()
+    for _ in range(10):
+        backend.dumps(make())
+    assert [*map(bool, asked)] == ([True] * 10 if is_for_c else [False] * len(asked))
+    assert is_for_c or len(asked) <= 1
 
 
 #: What some protocols have no opcode for, so that dill saves the type or function that makes it; codecs.encode is one.

@@ -213,6 +213,7 @@ class _InVain:
     def __init__(self) -> None:
         self.first = 1
         self.second = set(range(100))
+        self.third = [].append  # at which C gives up
 
 
 def test_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ class Quick:
 
         Args:
             pickler: an instance of the class that has just been made, and that nobody will look at any more.
-            obj: the object, a container that is for C.
+            obj: the object, which is for C.
 
         Returns:
             Whether it is written; if not, nothing is.
@@ -106,7 +106,7 @@ class Quick:
             or type(write.__self__) is not io.BytesIO
             or write.__name__ != "write"
             or (protocol < 3 and not pickler.fix_imports)
-            or (len(obj) > BATCHSIZE and is_for_batches(obj, type(obj)))
+            or is_for_batches(obj, type(obj))
         ):
             return False
         try:

@@ -39,7 +39,7 @@ from ..objects.arrays import is_little
 from ..objects.instances import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
-from ..objects.likely import are_for_stock
+from ..objects.likely import are_for_stock, is_of_module, is_somebodys
 from ..pickler import Pickler as _Base
 from ..rules import GraftRule
 
@@ -350,14 +350,12 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
 
 def _is_for_c(obj: Any, t: type) -> bool:
     """Tell whether C may be asked about what is dumped, and is not likely to give up."""
-    return (
-        id(t) in hooks.CONTAINER_IDS
-        and not (last.gave_up_for and last.is_like(obj, t))
-        and (
-            not (last.gave_up_for or last.refused)
-            or may_be_plain(obj, t)
-            or not (last.was_refused(obj, t) or are_for_stock(obj, t))
-        )
+    if id(t) not in hooks.CONTAINER_IDS:
+        return is_of_module(t) and id(t) != last.gave_up_for and not is_somebodys(t) and not last.was_refused(obj, t)
+    return not (last.gave_up_for and last.is_like(obj, t)) and (
+        not (last.gave_up_for or last.refused)
+        or may_be_plain(obj, t)
+        or not (last.was_refused(obj, t) or are_for_stock(obj, t))
     )
 
 

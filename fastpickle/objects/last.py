@@ -75,14 +75,14 @@ class _Last:
         self.kind = kind
 
     def remember_refused(self, obj: Any, t: type) -> None:
-        """Remember that C gave up a container."""
-        self.refused = len(obj), *_likeness(obj, t)
+        """Remember that C gave up a container, or an instance."""
+        self.refused = _length(obj, t), *_likeness(obj, t)
         self.patience = _PATIENCE
 
     def was_refused(self, obj: Any, t: type) -> bool:
-        """Tell whether a container is like the one that C gave up."""
+        """Tell whether a container, or an instance, is like the one that C gave up."""
         refused = self.refused
-        if not refused or len(obj) != refused[0] or refused[1:] != _likeness(obj, t):
+        if not refused or _length(obj, t) != refused[0] or refused[1:] != _likeness(obj, t):
             return False
         self.patience -= 1
         if self.patience < 0:
@@ -161,6 +161,14 @@ class _Last:
         else:
             return 2 if found_in else 0
         return 1 if 0 < found_in <= 2 else 0  # at the top, or in the first container there
+
+
+def _length(obj: Any, t: type) -> int:
+    """Return the length of an exact container; an instance is not asked for one."""
+    return len(obj) if id(t) in _CONTAINER_IDS else 0
+
+
+_CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set, frozenset)))
 
 
 def _likeness(obj: Any, t: type) -> tuple[int, ...]:

@@ -46,6 +46,7 @@ __all__ = [
     "is_for_stock",
     "is_leaf",
     "is_little",
+    "is_of_module",
     "is_row_for_stock",
     "is_somebodys",
     "only_reads",
@@ -113,6 +114,14 @@ def only_reads(t: type) -> bool:
     """Tell whether `is_somebodys` has found that a class has a reduce of its own which only reads the instances."""
     found = were_known.get(id(t))
     return found is not None and not found[1] and found[0]() is t and not t.__dict__.keys().isdisjoint(REDUCES)
+
+
+def is_of_module(t: type) -> bool:
+    """Tell whether a library is likely to save a class by its name: one of `type`, and not of `__main__`."""
+    if type(t) is not type or not t.__flags__ & HEAP_TYPE:
+        return False
+    module = t.__module__
+    return type(module) is str and module != "__main__"
 
 
 def is_for_stock(t: type) -> bool:
