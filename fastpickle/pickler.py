@@ -69,7 +69,7 @@ from .engine.loop import commit_frame, save_all
 from .engine.reduce import save_object
 from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
 from .objects.last import last
-from .objects.likely import is_little, is_of_module, is_somebodys, somebodys
+from .objects.likely import is_little, is_somebodys, somebodys
 from .objects.values import AS_CLASS, old_value, value_by
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
@@ -152,7 +152,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         is_few: int | None = False
         if id(t) not in hooks.ATOM_IDS:
             may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
-            if may_graft and (id(t) in hooks.CONTAINER_IDS or (hooks.writers and is_of_module(t))):
+            if may_graft and (id(t) in hooks.CONTAINER_IDS or (type(t) is type and hooks.writers)):
                 try:
                     write = hooks.writers.get(id(type(self).dump))
                 except Exception:  # it is a descriptor that raises

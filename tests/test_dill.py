@@ -652,22 +652,30 @@ class Graph:
 
 
 _BY_VALUE = make_class()
-#: What is all of a dump, and whether C writes it.
+
+
+#: What is all of a dump, and whether C writes it: more than little.
 ALONE: dict[str, tuple[Callable[[], Any], bool]] = {
-    "an instance": (lambda: Graph(), True),
+    "an instance": (lambda: Graph(), False),
     "a graph": (lambda: Graph(Graph(1, "a"), [Graph({"x": Graph(2.5)})], Graph()), True),
-    "many": (lambda: Graph([Graph(i) for i in range(300)]), True),
-    "of the standard library": (lambda: uuid.UUID(int=5), True),
+    "many": (lambda: Graph([Graph(i) for i in range(300)], 1, 2), True),
+    "many atoms": (lambda: Graph(*range(30)), True),
+    "a few atoms": (lambda: Graph(*range(5)), False),
+    "of the standard library": (lambda: uuid.UUID(int=5), False),
     "an exception": (lambda: KeyError("a", 1), False),
     "an enum": (lambda: next(iter(objects.Colour)), False),
-    "a function in it": (lambda: Graph(lambda: 1), False),
-    "a class in it": (lambda: Graph(Graph), True),
-    "a class by value in it": (lambda: Graph(make_class()), False),
+    "a function in it": (lambda: Graph([1], 2, lambda: 1), False),
+    "a function beside": (
+        lambda: (made := Graph([1], 2, 3), made.__dict__.update(f=len, g=make_class), made)[-1],
+        False,
+    ),
+    "a class in it": (lambda: Graph([1], Graph, 3), True),
+    "a class by value in it": (lambda: Graph([], make_class(), 3), False),
     "an instance of it": (_BY_VALUE, False),
-    "a module in it": (lambda: Graph(sys), False),
+    "a module in it": (lambda: Graph([], sys, 3), False),
     "a reduce of its own": (lambda: collections.UserString("a"), False),
-    "a dict of a module in it": (lambda: Graph({"__name__": "sys"}), False),
-    "in itself": (lambda: (made := Graph(1), made.__dict__.update(a=made), made)[-1], True),
+    "a dict of a module in it": (lambda: Graph({"__name__": "sys"}, 1, 2), False),
+    "in itself": (lambda: (made := Graph([1], 2, 3), made.__dict__.update(a=made), made)[-1], True),
 }
 
 

@@ -301,6 +301,16 @@ def _asked_for_its_dict(made: Any) -> Any:
     return made
 
 
+def _of_no_module() -> Any:
+    """Return a class that has no `__module__`, since it was made where nothing has a name."""
+    names: dict[str, Any] = {"__builtins__": {"type": type}}
+    exec("OfNoModule = type('OfNoModule', (), {})", names)
+    return names["OfNoModule"]
+
+
+OfNoModule = _of_no_module()
+
+
 def _hidden(made: Any, name: str = "__reduce__") -> Any:
     return _with(made, **{name: lambda *args: (function, (1,))})
 
@@ -407,6 +417,7 @@ NOT_FOR_C: dict[str, Callable[[int], Any]] = {
     "partial of a method": lambda i: functools.partial([i].append),
     "method of an object": lambda i: types.MethodType(NamedByProperty(), i),
     "method of a method": lambda i: types.MethodType([].append, i),
+    "of no module": lambda i: OfNoModule(),
     "methodcaller": lambda i: operator.methodcaller("a", i, b=i),
     "pattern of a text of its own": lambda i: re.compile(Text(f"a{i}")),
     "array of its own": lambda i: Array("i", [i]),

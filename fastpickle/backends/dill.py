@@ -34,12 +34,12 @@ from ..at_once.quick import Quick
 from ..at_once.tasks import is_task
 from ..digests import hashing
 from ..doubts import doubt, holds, outside
-from ..hooks import NUMBER_IDS
+from ..hooks import ATOM_IDS, NUMBER_IDS
 from ..objects.arrays import is_little
 from ..objects.instances import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
-from ..objects.likely import are_for_stock, is_of_module, is_somebodys
+from ..objects.likely import are_for_stock, holds_many
 from ..pickler import Pickler as _Base
 from ..rules import GraftRule
 
@@ -351,7 +351,12 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
 def _is_for_c(obj: Any, t: type) -> bool:
     """Tell whether C may be asked about what is dumped, and is not likely to give up."""
     if id(t) not in hooks.CONTAINER_IDS:
-        return is_of_module(t) and id(t) != last.gave_up_for and not is_somebodys(t) and not last.was_refused(obj, t)
+        if id(t) in ATOM_IDS or id(t) == last.gave_up_for or last.is_little(t):
+            return False
+        if holds_many(obj, t):
+            return not last.was_refused(obj, t)
+        last.remember_little(t)  # to look takes 2 us
+        return False
     return not (last.gave_up_for and last.is_like(obj, t)) and (
         not (last.gave_up_for or last.refused)
         or may_be_plain(obj, t)

@@ -27,7 +27,7 @@ from ..objects.values import old_value
 from ..opcodes import BINGET, MEMOIZED_TUPLES, pack_long_binget
 from .brief import save_brief
 from .columns import forget
-from .encoders import encode_all
+from .encoders import NotBrief, encode_all
 
 __all__ = ["save_row"]
 
@@ -92,7 +92,7 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
             pieces: list[bytes] = []
             try:
                 encode_all(plan, (x,), memo, before, pieces)
-            except Exception:  # it is none of that, or much
+            except (NotBrief, UnicodeEncodeError):
                 forget(memo, before)
                 break
             except BaseException:  # an interrupt

@@ -5,7 +5,7 @@
     are_among_somebodys, is_row_for_stock
                               ---> whether it does at what is in a list, tuple or dict, or at much of it
     only_reads, is_little -------> whether a reduce of the class's own only reads, or what one gave is next to nothing
-    is_leaf, held_by -------------> whether there is next to nothing in an instance, or what there is
+    is_leaf, held_by, holds_many --> whether there is next to nothing in an instance, or what there is
 
 A look takes 0.3 us, where to be sure takes 3 to 10, and C takes up to 15 to begin and to give up.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import collections
 import enum
 from itertools import islice
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -30,6 +30,7 @@ from .instances import (
     METACLASSES,
     REDUCES,
     STDLIBS,
+    has_only_a_dict,
     in_class,
     is_learnt,
     is_plain_class,
@@ -43,10 +44,10 @@ __all__ = [
     "are_for_stock",
     "are_somebodys",
     "held_by",
+    "holds_many",
     "is_for_stock",
     "is_leaf",
     "is_little",
-    "is_of_module",
     "is_row_for_stock",
     "is_somebodys",
     "only_reads",
@@ -116,12 +117,29 @@ def only_reads(t: type) -> bool:
     return found is not None and not found[1] and found[0]() is t and not t.__dict__.keys().isdisjoint(REDUCES)
 
 
-def is_of_module(t: type) -> bool:
-    """Tell whether a library is likely to save a class by its name: one of `type`, and not of `__main__`."""
-    if type(t) is not type or not t.__flags__ & HEAP_TYPE:
+def holds_many(obj: Any, t: type) -> bool:
+    """Tell whether an instance has something long in its `__dict__`, or several objects in one container, for C.
+
+    A library must be likely to save its class by its name, and there must be no function, class or module beside that.
+    """
+    if not has_only_a_dict(t) or t.__dict__.get("__module__") == "__main__":
         return False
-    module = t.__module__
-    return type(module) is str and module != "__main__"
+    state = obj.__dict__
+    found = False
+    for x in [*state.values()] if type(state) is dict else ():
+        t = type(x)
+        if t is list or t is tuple or t is dict:
+            n = len(x)
+            first = next(iter(x.values() if t is dict else x), None) if n >= _SEVERAL else None
+            found = found or n >= _LONG or (first is not None and id(type(first)) not in ATOM_IDS)
+        elif t is FunctionType or t is type or t is ModuleType or t is MethodType:
+            return False
+    return found
+
+
+#: So many objects in a container are several, and so many atoms are long: C begins in the time that they take.
+_SEVERAL = 3
+_LONG = 24
 
 
 def is_for_stock(t: type) -> bool:
