@@ -389,9 +389,9 @@ def save_all(
                     obj = x
                     if (
                         reduced is None
+                        and (owner is None or (id(type(owner)) in CONTAINER_IDS and len(owner) >= _SHORTEST_ROW))
                         and id(t) in dump.brief
                         and type(items) in _TELLS_LENGTH
-                        and (owner is None or (id(type(owner)) in CONTAINER_IDS and len(owner) >= _SHORTEST_ROW))
                     ):
                         asked = save_row(pickler, plan, items)  # the next ones
                         if asked is not None:

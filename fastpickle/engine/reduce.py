@@ -160,7 +160,7 @@ def save_object(
     if is_ours and plan.is_for_brief and not has_default and id(t) not in dump.not_brief:
         is_written = save_brief(pickler, plan, obj, t, rv)
         if is_written:
-            if is_somebodys and not issubclass(t, type):
+            if is_somebodys and id(t) not in dump.brief and not issubclass(t, type):
                 dump.brief.add(id(t))
             return None
         if is_written is not None and (id(rv[0]) in dump.memo or id(t) in dump.memo):  # else it may be the next time
