@@ -216,7 +216,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not FEW and plan is not ASIDE and plan is not PLAIN and plan is not COLD:
+            if plan is not ASIDE and plan is not FEW and plan is not PLAIN and plan is not COLD:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
@@ -404,7 +404,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 refuse_reduce_value(obj, reduce, x)
             if (
                 n
-                and (plan is FEW or plan is ASIDE)
+                and (plan is ASIDE or plan is FEW)
                 and type(memo) is dict
                 and (len(memo) > _ASIDE_FOR_BRIEF or (not memo and last.large == id(t)))
             ):
