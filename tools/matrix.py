@@ -50,8 +50,8 @@ _STOP_TIMEOUT = 20.0
 _POLL = 0.1
 """Seconds between two looks at what an environment prints."""
 
-_TIMEOUT = 900
-"""Seconds that an environment may take by default: three times what the longest one takes on a slow machine."""
+_TIMEOUT = 1500
+"""Seconds that an environment may take by default: twice what the longest one, PyPy's, takes on a slow machine."""
 
 _DESCRIPTION = """\
 Run the project's test matrix with tox.
