@@ -238,7 +238,7 @@ def is_by_name(pickler: Any, obj: Any, t: type) -> bool:
 
 def is_found(pickler: Any, obj: Any) -> bool:
     """Tell whether stock's save_global() finds a class or function under its name, and imports nothing for that."""
-    name = obj.__module__
+    name = getattr(obj, "__module__", None)  # which a class need not have
     module = sys.modules.get(name) if type(name) is str else None
     return (
         type(module) is ModuleType
