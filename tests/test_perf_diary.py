@@ -807,7 +807,7 @@ class TestKinds:
 
     def test_other_bytes(self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         """They end it."""
-        monkeypatch.setattr(kinds, "pairs", lambda: {"stock": (pickle._dumps, lambda obj: b"")})  # type: ignore[attr-defined]
+        monkeypatch.setattr(kinds, "pairs", lambda: {"stock": (pickle._dumps, lambda obj: b"")})  # type: ignore[attr-defined]  # no public name
         assert kinds.serve(["plain"], 1) == 1
         assert "plain: other bytes than stock's (stock)" in capfd.readouterr().err
 

@@ -74,7 +74,7 @@ class Stateful(Part):
     def __reduce_ex__(self, protocol: Any) -> Any:
         seen.append(self.number)
         _act(self)
-        return copyreg.__newobj__, (type(self),), {"number": self.number, "text": self.text}  # type: ignore[attr-defined]
+        return copyreg.__newobj__, (type(self),), {"number": self.number, "text": self.text}  # type: ignore[attr-defined]  # unknown to typeshed
 
 
 class Any_(Part):
@@ -176,7 +176,7 @@ WHERE: dict[str, Callable[[list[Any]], Any]] = {
 def test_same(n: int, where: str, cls: Any, taken: list[int]) -> None:
     for protocol in ALL if n == 20 else (4, 5):
         for kind in (Part, Other, Stateful):
-            _check(cls, lambda kind=kind: WHERE[where](_parts(n, kind)), protocol=protocol)  # type: ignore[misc]
+            _check(cls, lambda kind=kind: WHERE[where](_parts(n, kind)), protocol=protocol)  # type: ignore[misc]  # it has a default
     if n == 300:
         assert max(taken) > 100 or where.startswith("beside ")
 

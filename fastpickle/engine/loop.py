@@ -275,7 +275,7 @@ def save_all(
                             not k
                             or id(type(batch[0])) in ATOM_IDS
                             or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(dump, batch)))
-                            or (SHORTEST_RUN <= k < BATCHSIZE and is_somebodys(type(batch[0])))
+                            or (k >= SHORTEST_RUN and is_row(batch))
                         ):
                             i = len(memo)
                             memo[key] = i, x

@@ -57,6 +57,7 @@ __all__ = [
     "LEAVES",
     "LOOKED_INTO",
     "METACLASSES",
+    "METACLASS_IDS",
     "NOBODYS",
     "REDUCES",
     "STDLIBS",
@@ -144,6 +145,8 @@ _WITHOUT_STATE: Names = _NoAttributes(ASKED_FOR)
 
 #: Those whose classes are found, and saved, as those of `type` are.
 METACLASSES = (type, ABCMeta, enum.EnumMeta, type(Protocol))
+#: They by id, since the hash of another one may be anybody's.
+METACLASS_IDS = frozenset(map(id, METACLASSES))
 
 
 class _Dummy:

@@ -32,6 +32,7 @@ from .instances import (
     ENTRIES,
     HEAP_TYPE,
     LOOKED_INTO,
+    METACLASS_IDS,
     METACLASSES,
     Names,
     are_texts,
@@ -71,9 +72,6 @@ extension_registry: Any = copyreg._extension_registry  # type: ignore[attr-defin
 
 class Refused(Exception):
     """The C pickler has met something that only Python can save, or has written too much."""
-
-
-METACLASS_IDS: Final = frozenset(map(id, METACLASSES))
 
 
 def is_heap_type(t: type) -> bool:

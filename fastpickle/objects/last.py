@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..hooks import CONTAINER_IDS
+
 __all__ = ["key_of_row", "last"]
 
 
@@ -173,10 +175,7 @@ class _Last:
 
 def _length(obj: Any, t: type) -> int:
     """Return the length of an exact container; an instance is not asked for one."""
-    return len(obj) if id(t) in _CONTAINER_IDS else 0
-
-
-_CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set, frozenset)))
+    return len(obj) if id(t) in CONTAINER_IDS else 0
 
 
 def _likeness(obj: Any, t: type) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ from .arrays import HEAP_TYPE, is_dtype
 from .instances import (
     DATACLASS_GETSTATE,
     LEAVES,
-    METACLASSES,
+    METACLASS_IDS,
     REDUCES,
     STDLIBS,
     has_only_a_dict,
@@ -65,7 +65,7 @@ def is_somebodys(t: type) -> bool:
     if known is not None and known[0]() is t and id(t.__dict__.get(known[1])) == known[2]:
         return True
     if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
-        return id(type(t)) not in _METACLASS_IDS and not is_dtype(t)
+        return id(type(t)) not in METACLASS_IDS and not is_dtype(t)
     if not t.__flags__ & HEAP_TYPE:
         return False
     for c in t.__mro__:
@@ -84,7 +84,6 @@ def is_somebodys(t: type) -> bool:
     return False
 
 
-_METACLASS_IDS = frozenset(map(id, METACLASSES))
 #: What a class has where its reduce may be somebody's.
 _ASKED = REDUCES | {"__getattr__", "__getattribute__", "__getnewargs__", "__getnewargs_ex__"}
 
