@@ -697,7 +697,7 @@ def test_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     last.forget()
     asked.clear()
     for _ in range(10):
-        backend.dumps(make())
+        outcome(backend.dumps, make())  # an error on 3.15, where dill up to 0.4.1 saves no code object
     assert [*map(bool, asked)] == ([True] * 10 if is_for_c else [False] * len(asked))
     assert is_for_c or len(asked) <= 1
 
