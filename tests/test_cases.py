@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from oracle import objects
 from oracle.allowed import PYPY
+from oracle.compare import stock_dumps
 from oracle.engines import Pure
 
 import fastpickle
@@ -687,6 +688,70 @@ def test_memo_that_is_set_while_the_c_pickler_has_the_old_one() -> None:
         assert len(picklers[1].memo) == 3001
         picklers[0].memo = {}
     assert picklers[0].memo == {}
+
+
+class Factory:
+    """Is called, or an item, and has an attribute."""
+
+    def __call__(self) -> None:
+        pass
+
+
+class Held:
+    """Is made of what it holds, which is in its state, too."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __reduce__(self) -> Any:
+        return Held, (self.held,), self.__dict__
+
+
+#: What stock makes of something that may hold the object itself.
+MADE_OF: dict[str, Callable[[Any], Any]] = {
+    "defaultdict": lambda held: collections.defaultdict(held, a=1),
+    "defaultdict with a partial": lambda held: collections.defaultdict(functools.partial(held), a=1),
+    "defaultdict with a method": lambda held: collections.defaultdict(held.__call__, a=1),
+    "partial": lambda held: functools.partial(held, 1, a=2),
+    "partial with an argument": lambda held: functools.partial(len, held),
+    "Counter": lambda held: collections.Counter(a=held, b=2),
+    "deque": lambda held: collections.deque([held, 1], 5),
+    "OrderedDict": lambda held: collections.OrderedDict(a=held, b=1),
+    "SimpleNamespace": lambda held: types.SimpleNamespace(a=held, b=1),
+    "method": lambda held: types.MethodType(outcomes, held),
+    "slice": lambda held: slice(held, 1),
+    "KeyError": lambda held: KeyError(held, 1),
+    "tuple": lambda held: objects.Pair(held, 1),
+    "call": Held,
+}
+
+
+@pytest.mark.parametrize("name", MADE_OF)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda made, held: made,
+        lambda made, held: [made],
+        lambda made, held: [*range(30), [made], held],
+        lambda made, held: {"a": [held, made]},
+        lambda made, held: [[made]] * 30,
+    ],
+    ids=["alone", "in a list", "behind numbers", "after what it is made of", "many times"],
+)
+@pytest.mark.parametrize("protocol", range(6))
+def test_object_in_what_it_is_made_of(name: str, shape: Any, protocol: int) -> None:
+    """Once its arguments are saved it is in the memo: Python goes on to its state and its items yet, C does not."""
+    held: Any = Factory()
+    held.made = MADE_OF[name](held)
+    obj = shape(held.made, held)
+    assert fastpickle.dumps(obj, protocol) == stock_dumps(obj, protocol)
+
+    def dump(base: Any) -> bytes:
+        base(file := io.BytesIO(), protocol).dump(obj)
+        return file.getvalue()
+
+    stock, ours = outcomes(dump)
+    assert stock == ours
 
 
 PICKLERS: list[Any] = []

@@ -543,10 +543,23 @@ def _is_partial_pure(obj: Any) -> bool:
     """Tell whether what a partial calls cannot have it in it: C would write no state of that."""
     reduced: Any = functools.partial.__reduce__(obj)
     func, *_, state = reduced[2]
+    return _holds_nothing(func) and (state is None or _hides_nothing(state))
+
+
+def _holds_nothing(func: Any) -> bool:
+    """Tell whether something that is called is saved by its name, if C saves it at all."""
     t = type(func)
-    return (t is FunctionType or t is type or (t is BuiltinFunctionType and type(func.__self__) is ModuleType)) and (
-        state is None or _hides_nothing(state)
-    )
+    return t is FunctionType or t is type or (t is BuiltinFunctionType and type(func.__self__) is ModuleType)
+
+
+def _is_factory_pure(obj: Any) -> bool:
+    """Tell whether a defaultdict cannot be in its factory: C would not write its items again, as Python does."""
+    factory = obj.default_factory
+    if type(factory) is functools.partial:  # often one of a defaultdict
+        reduced: Any = functools.partial.__reduce__(factory)
+        func, args, keywords, _ = reduced[2]
+        return not keywords and _holds_nothing(func) and all(map(_holds_nothing, args)) and _is_partial_pure(factory)
+    return factory is None or _holds_nothing(factory)
 
 
 def _is_method_pure(obj: Any) -> bool:
@@ -580,6 +593,7 @@ LOOKED_INTO: dict[type, Callable[[Any], bool]] = {
     uuid.UUID: _is_uuid_pure,
     collections.OrderedDict: are_keys_pure,
     collections.Counter: are_keys_pure,
+    collections.defaultdict: _is_factory_pure,
     functools.partial: _is_partial_pure,
     MethodType: _is_method_pure,
 }
