@@ -728,6 +728,22 @@ def test_builtins(name: str, many: int) -> None:
                 assert dill.dumps(what, protocol) == expected
 
 
+@pytest.mark.skipif(CPickler is None or PYPY, reason="there is no C pickler")
+def test_c_pickler_after_dills_edits() -> None:
+    """What dumps() keeps for the next dump has the plan in force, not that of before dill changed stock's table."""
+    try:
+        for edited in (False, True, False):
+            dill.extend(edited)
+            assert fastpickle.dumps(["a", b"text"], 2) == stock_dumps(["a", b"text"], 2)
+            for plan, idle in fastpickle._quick._own:
+                assert all(own.plan is plan for own in idle)
+            plan, idle = fastpickle._quick._own[2]
+            assert idle
+            assert bool(plan.graft_rule.unwanted[2]) == edited
+    finally:
+        dill.extend(False)
+
+
 #: What dill saves as a call of a function of its own, alone and in other objects.
 CALLS: dict[str, Callable[[], Any]] = {
     "ranges": lambda: [range(i, 2 * i, 3) for i in range(30)],
@@ -1228,7 +1244,7 @@ class TestDropped:
         """The file that was written to is not held by what is kept for the next dump."""
         with fastpickle.patched():
             for protocol in range(6):
-                for idle in backend._quick_installed._idle:
+                for _, idle in backend._quick_installed._own:
                     idle.clear()
                 for obj in (self.DATA[0], [map] * 3):
                     file = io.BytesIO()

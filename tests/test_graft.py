@@ -1139,7 +1139,7 @@ def test_table_of_the_last_dump() -> None:
     def dump(n: int) -> None:
         obj = [str(i) for i in range(n)]
         assert dumper.dumps(obj, 4) == stock(obj, 4)
-        (c,) = dumper._idle[4]
+        (c,) = dumper._own[4][1]
         sizes.append(c.__sizeof__())
         assert not c.memo.copy()
 
@@ -1242,10 +1242,14 @@ def test_many_are_begun_again_once(taken: list[str]) -> None:
     assert taken == ["_TableGrafter"]  # the other kind it has itself
 
 
-def test_one_that_gave_up_is_used_again(taken: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_gave_up_is_used_again(taken: list[str]) -> None:
     """What dumps() has itself is as good as new, and keeps nothing, after it gave up or began again."""
     large = [{str(i): i} for i in range(900)]
     for protocol in ALL:
+        last.forget()
+        fastpickle.dumps([1], protocol)
+        idle = fastpickle._quick._own[protocol][1]
+        idle.clear()  # one with a large table, of another test, would not be kept
         fastpickle.dumps([1], protocol)
         for obj in (
             ["text", Custom()],
@@ -1254,20 +1258,19 @@ def test_one_that_gave_up_is_used_again(taken: list[str], monkeypatch: pytest.Mo
             [(1, objects.Data(i)) for i in range(40)],
             ["a", {"b": 2}, ("c",) * 3, objects.Data("d")],
         ):
-            monkeypatch.setattr(last, "gave_up_for", 0)
-            monkeypatch.setattr(last, "kind", None)
+            last.forget()
             taken.clear()
             assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
-            own = fastpickle._quick._idle[protocol][-1]
+            own = idle[-1]
             assert "Grafter" not in taken
             assert not own.memo.copy()
             assert not own.pieces
             assert not own.known
         taken.clear()
         obj = [large, Custom()]
-        monkeypatch.setattr(last, "gave_up_for", 0)
+        last.forget()
         assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
-        assert all(own.__sizeof__() < 20_000 for own in fastpickle._quick._idle[protocol])
+        assert all(own.__sizeof__() < 20_000 for own in idle)
 
 
 @pytest.mark.parametrize("other", [function, collections.abc.Sized, objects.Plain, len, int], ids=lambda x: x.__name__)

@@ -60,8 +60,8 @@ class Quick:
         self._attributes: Any = None
         self._entries: Any = None
         self._table: Any = None
-        self._plans: list[hooks.Plan] = []
-        self._idle: list[list[Any]] = [[] for proto in range(6)]
+        # By protocol, its plan and the C pickler that is kept for it; in one, as another thread may plan anew.
+        self._own: list[tuple[hooks.Plan, list[Any]]] = []
 
     def dumps(self, obj: Any, protocol: int, arguments: Mapping[str, Any] = _NO_ARGUMENTS) -> bytes:
         """Return what an instance writes; one is made only if C cannot write it.
@@ -148,11 +148,11 @@ class Quick:
                 or hooks.plan(self._stand_ins[protocol]).graft_rule is None
             ):
                 return None  # and nothing is kept of it
-            self._plans = [hooks.plan(pickler) for pickler in self._stand_ins]
+            self._own = [(hooks.plan(pickler), []) for pickler in self._stand_ins]
             self._table = type(dispatch)
             self._entries = entries
             self._attributes = attributes  # last: another thread may ask
-        plan = self._plans[protocol]
+        plan, idle = self._own[protocol]
         rule = plan.graft_rule
         if (
             rule is None
@@ -178,7 +178,6 @@ class Quick:
             return graft.dumps(pickler, plan, obj, kind) or b""
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         pickled: bytes | None
-        idle = self._idle[protocol]
         try:
             grafter = idle.pop()
         except IndexError:
