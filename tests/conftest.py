@@ -1,4 +1,9 @@
-"""What all tests share: profiles for Hypothesis, and the promise that no test leaves the stock pickler changed."""
+"""What all tests share: profiles for Hypothesis, and the promise that no test leaves the stock pickler changed.
+
+A run that names no tests takes a third of each test's cases, the same third each time on one Python and another on the
+next, in about two minutes; ``pytest --all`` takes them all, as CI does on most Pythons, and so does a run that names a
+file or gives -k.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import pickle
 import signal
 import sys
 import threading
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +22,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from oracle.allowed import PYPY
 
 import fastpickle
+from fastpickle.objects.last import last
 
 _COMMON: dict[str, Any] = {
     "deadline": None,
@@ -31,13 +38,44 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_FEW_CASES = 4
+"""A test with so many cases is run with all of them, always."""
+
+_PARTS = 3
+"""One case of so many is run by default."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --all."""
+    parser.addoption("--all", action="store_true", help=f"run every case of each test, for one in {_PARTS} by default")
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the soak tests out, unless an expression of marks was given."""
-    if not config.getoption("-m"):
-        soak = [item for item in items if item.get_closest_marker("soak")]
-        if soak:
-            config.hook.pytest_deselected(items=soak)
-            items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    """Leave out the soak tests unless marks are asked for, and cases unless they or all are asked for."""
+    if config.getoption("-m"):
+        return
+    kept = [item for item in items if not item.get_closest_marker("soak")]
+    named = config.getoption("-k") or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if not named and not config.getoption("--all"):
+        kept = _some_cases(kept)
+    chosen = set(kept)
+    if left := [item for item in items if item not in chosen]:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
+def _some_cases(items: list[pytest.Item]) -> list[pytest.Item]:
+    """One case of three of each test with many; by a sum, since every third may have one protocol in all of them."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    part = sys.version_info[1] % _PARTS
+    chosen: set[pytest.Item] = set()
+    for cases in tests.values():
+        some = [case for case in cases if zlib.crc32(case.nodeid.encode()) % _PARTS == part]
+        chosen.update(cases if len(cases) <= _FEW_CASES else some or cases[:1])
+    return [item for item in items if item in chosen]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -57,6 +95,12 @@ def older_objects_are_frozen() -> None:
     gc.collect()
     if not PYPY:
         gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered() -> None:
+    """Begin each test without a memory of another's last dump, so that it takes the same way in any order."""
+    last.forget()
 
 
 def _state_of_stock() -> tuple[Any, ...]:
