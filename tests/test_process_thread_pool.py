@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
+import faulthandler
 import gc
 import importlib.util
 import io
@@ -704,6 +706,7 @@ def _chaos(kills: int) -> None:
     """Kill workers at random moments while they start, run, wait, send and end."""
     rng = random.Random(kills)
     done = 0
+    faulthandler.register(signal.SIGUSR1)  # for `_state_of`
     while done < kills:
         method = rng.choices(METHODS, [8, 1, 1])[0]
         kind = rng.choice([{}, {"max_tasks_per_child": 3}, {"initializer": tasks.sleep, "initargs": (0.01,)}])
@@ -743,7 +746,23 @@ def _chaos(kills: int) -> None:
                 future.result(SECONDS)
             except (BrokenProcessPool, ValueError, concurrent.futures.CancelledError):
                 pass
+            except concurrent.futures.TimeoutError:
+                pytest.fail(f"{done} kills, {method}, {kind}: a future has no end\n{_state_of(executor, future)}")
         executor.shutdown()
+
+
+def _state_of(executor: Any, future: Any) -> str:
+    """Describe a pool that hangs; where its threads are, and those of workers that were forked, goes to stderr."""
+    stuck = executor._pool
+    lines = [f"{future}; {len(stuck.pending)} pending, broken: {stuck.broken}, waits: {stuck._is_waiting}"]
+    faulthandler.dump_traceback()
+    for worker in stuck.workers:
+        state = {name: value for name, value in vars(worker).items() if name not in ("futures", "process", "pipes")}
+        lines.append(f"{worker.process} {state} tasks: {[*worker.futures]}, to send: {len(worker.outbox._parts)}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker.pid, signal.SIGUSR1)
+    time.sleep(1)
+    return "\n".join(lines)
 
 
 class TestEnd:
