@@ -31,7 +31,7 @@ from .engine.loop import is_row, save_all
 from .engine.parts import SHORTEST_OF_ATOMS
 from .engine.reduce import is_stocks, save_object
 from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
-from .objects.instances import HEAP_TYPE
+from .objects.arrays import HEAP_TYPE
 from .objects.known import METACLASS_IDS
 from .objects.last import last
 from .objects.likely import are_among_somebodys, are_somebodys, is_somebodys

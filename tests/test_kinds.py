@@ -21,7 +21,7 @@ from oracle.ways import compare, log, some
 import fastpickle
 from fastpickle._stdlib import CPickler, StockPickler
 from fastpickle.at_once import quick
-from fastpickle.objects import instances
+from fastpickle.objects import asked
 
 
 class Int(int):
@@ -515,4 +515,4 @@ def test_stock_is_right() -> None:
 
 
 def test_metaclass() -> None:
-    assert type(Said) in instances.METACLASSES
+    assert type(Said) in asked.METACLASSES

@@ -30,7 +30,7 @@ from typing import Any, Final
 from .._stdlib import CPickler
 from ..hooks import Plan, are_fetched
 from ..objects import arrays
-from ..objects.instances import LOOKED_INTO, Names, is_array
+from ..objects.asked import Names
 from ..objects.known import (
     METACLASS_IDS,
     Refused,
@@ -42,6 +42,7 @@ from ..objects.known import (
     usual_import,
 )
 from ..objects.last import last
+from ..objects.stdlibs import LOOKED_INTO, is_array
 
 __all__ = [
     "LARGE",

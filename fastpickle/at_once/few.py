@@ -34,7 +34,8 @@ from ..engine.levels import Level, note_levels, save_levels
 from ..engine.loop import save_all
 from ..engine.reduce import LIST_ITERATORS, WRITTEN_IN_C, are_pairs_nobodys, reduced, usual_form
 from ..hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
-from ..objects.instances import HIDES_WHAT_IS_READ, has_known_reduce, has_only_a_dict, hides_no_reduce
+from ..objects.asked import HIDES_WHAT_IS_READ, hides_no_reduce
+from ..objects.instances import has_known_reduce, has_only_a_dict
 from ..objects.known import METACLASS_IDS, has_reduce_entry
 from ..objects.likely import is_for_stock
 from ..opcodes import (

@@ -28,10 +28,12 @@ from ..digests import small_hashes
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
-from ..objects.instances import HEAP_TYPE, has_only_a_dict, is_array
+from ..objects.arrays import HEAP_TYPE
+from ..objects.instances import has_only_a_dict
 from ..objects.known import METACLASS_IDS
 from ..objects.last import key_of_row, last
 from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
+from ..objects.stdlibs import is_array
 from ..older import overrides_batches
 from ..opcodes import (
     BINGET,

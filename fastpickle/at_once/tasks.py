@@ -32,8 +32,8 @@ from ..engine.encoders import (
     encode_tuple,
 )
 from ..hooks import ATOM_IDS, Plan
+from ..objects.asked import HIDES_WHAT_IS_READ
 from ..objects.bytecode import is_alike
-from ..objects.instances import HIDES_WHAT_IS_READ
 from ..objects.known import METACLASS_IDS, reduce_entry
 from ..objects.last import last
 

@@ -36,7 +36,7 @@ from ..digests import hashing
 from ..doubts import doubt, holds, outside
 from ..hooks import ATOM_IDS, NUMBER_IDS
 from ..objects.arrays import is_little
-from ..objects.instances import ABSENT, are_texts, in_class
+from ..objects.asked import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
 from ..objects.likely import are_for_stock, holds_many

@@ -26,9 +26,9 @@ from ..engine.levels import end_tuple, put
 from ..engine.loop import commit_frame
 from ..hooks import ATOM_IDS, ATOMS, Plan, Write, hash_savers
 from ..objects.arrays import is_of_numpy
-from ..objects.instances import STDLIBS, is_array
 from ..objects.known import is_heap_type
 from ..objects.likely import is_row_for_stock, is_somebodys
+from ..objects.stdlibs import STDLIBS, is_array
 from ..opcodes import (
     BININT1,
     MEMOIZED_DICT,

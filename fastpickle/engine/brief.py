@@ -18,7 +18,8 @@ from pickle import BUILD, EMPTY_TUPLE, LONG_BINGET, MARK, MEMOIZE, NEWOBJ, REDUC
 from typing import Any, Final
 
 from ..hooks import Plan
-from ..objects.instances import GETATTRIBUTES, HAVE_A_NAME, has_a_usual_name
+from ..objects.asked import HAVE_A_NAME
+from ..objects.instances import GETATTRIBUTES, has_a_usual_name
 from ..opcodes import (
     BINGET,
     MARKED_DICT,

@@ -28,22 +28,13 @@ from typing import Any
 from .._stdlib import for_batch, note, refuse_reduce_value, stock_methods
 from ..doubts import Dump, doubt, holds, settled, watched
 from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left, warning_entries
-from ..objects.instances import (
-    ASKED_FOR,
-    ASKED_FOR_OF_DICT,
-    COPIED,
-    HAVE_A_NAME,
-    HEAP_TYPE,
-    HIDES_WHAT_IS_READ,
-    are_keys_pure,
-    has_own_reduce,
-    in_class,
-    is_default,
-    is_plain_class,
-)
+from ..objects.arrays import HEAP_TYPE
+from ..objects.asked import ASKED_FOR, ASKED_FOR_OF_DICT, HAVE_A_NAME, HIDES_WHAT_IS_READ, in_class
+from ..objects.instances import COPIED, has_own_reduce, is_default, is_plain_class
 from ..objects.known import METACLASS_IDS, is_found
 from ..objects.last import last
 from ..objects.likely import is_somebodys
+from ..objects.stdlibs import are_keys_pure
 from ..objects.values import AS_CLASS, reduce_value
 from .brief import asks_anybody, save_brief
 from .parts import SHORTEST_RUN

@@ -21,7 +21,8 @@ from typing import Any, Final
 from .._stdlib import NO_VALUE, PARTS_OF_METHODS, Framer, entry_of
 from ..doubts import Dump
 from ..hooks import ATOM_IDS, ATOMS, Plan
-from ..objects.instances import HAVE_A_NAME, HEAP_TYPE
+from ..objects.arrays import HEAP_TYPE
+from ..objects.asked import HAVE_A_NAME
 from ..objects.known import METACLASS_IDS
 from ..objects.values import old_value
 from ..opcodes import BINGET, MEMOIZED_TUPLES, pack_long_binget

@@ -1,6 +1,6 @@
 """numpy's arrays, scalars and dtypes: which of them numpy's own C code reduces, once somebody has imported numpy.
 
-    array_type(), scalar_types() -> the types of which that is so, for `instances` to keep
+    array_type(), scalar_types() -> the types of which that is so, for `stdlibs` to keep
     is_dtype(type)   -> whether its instances are dtypes that are reduced so
     reduced(array)   -> what C is given for one from protocol 5 on: bytes in the place of a buffer
     is_little(array) -> if it is not, to copy it takes longer than all hooks, and is not done in vain

@@ -6,8 +6,7 @@
 
 That is so for instances of classes that leave `object.__reduce_ex__` as it is (plain classes, dataclasses, slots,
 namedtuples, subclasses of list and dict), or the functions of which only read the instance (`bytecode`), for enums, and
-for the types of the standard library in `STDLIBS`.  What a reduce of the standard library runs is compared with what
-was there when this module was imported.
+for the standard library's types (`stdlibs`).
 
 Not for: classes and functions themselves, which are saved by name (`reduce.is_stocks`), nor for guesses (`likely`).
 """
@@ -17,136 +16,45 @@ from __future__ import annotations
 import collections
 import copyreg
 import dataclasses
-import datetime
 import enum
-import fractions
 import functools
-import operator
-import pathlib
-import re
-import uuid
-from abc import ABCMeta
-from array import array
 from collections.abc import Callable
-from decimal import Decimal
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-    SimpleNamespace,
-    WrapperDescriptorType,
-)
-from typing import Any, Protocol
+from types import FunctionType, MemberDescriptorType, SimpleNamespace, WrapperDescriptorType
+from typing import Any
 
 from . import arrays, bytecode
 from .arrays import HEAP_TYPE
+from .asked import (
+    ABSENT,
+    ASKED_FOR,
+    ASKED_FOR_OF_DICT,
+    HAVE_A_NAME,
+    HIDES_WHAT_IS_READ,
+    HIDES_WHAT_IS_READ_OF_DICT,
+    NOBODYS,
+    REDUCES,
+    WITHOUT_STATE,
+    Names,
+    are_texts,
+    in_class,
+)
+from .stdlibs import ENTRIES, OF_EXCEPTIONS, STDLIBS, functions_of, is_learnt
 
 __all__ = [
-    "ABSENT",
-    "ASKED_FOR",
-    "ASKED_FOR_OF_DICT",
     "COPIED",
     "DATACLASS_GETSTATE",
-    "ENTRIES",
     "GETATTRIBUTES",
-    "HAVE_A_NAME",
-    "HEAP_TYPE",
-    "HIDES_WHAT_IS_READ",
-    "LEAVES",
-    "LOOKED_INTO",
-    "METACLASSES",
-    "METACLASS_IDS",
-    "NOBODYS",
-    "REDUCES",
-    "STDLIBS",
-    "Names",
-    "are_keys_pure",
-    "are_texts",
     "has_a_usual_name",
     "has_known_reduce",
     "has_only_a_dict",
     "has_own_reduce",
-    "hides_no_reduce",
-    "in_class",
-    "is_array",
     "is_bare",
     "is_class_told",
     "is_default",
-    "is_learnt",
     "is_plain_class",
     "names",
     "own_reduce",
 ]
-
-
-class Names(tuple[str, ...]):
-    """Names that the attributes of an instance must not have: looked up there, so that no key is asked for its hash.
-
-    Attributes:
-        look: tells of an instance whether its reduce asks nobody; None if that is always so, or for `LOOKED_INTO`.
-    """
-
-    __slots__ = ()
-    look: Callable[[Any], bool] | None = None
-
-    def isdisjoint(self, attributes: dict[str, Any]) -> bool:  # an exact one
-        return attributes.keys().isdisjoint(self)  # of a set it would look up the keys
-
-
-#: What a reduce looks up on the instance, so that its own attributes can change what comes of it.
-ASKED_FOR = Names(("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__"))
-
-
-def hides_no_reduce(state: dict[str, Any]) -> bool:
-    """Tell what `ASKED_FOR.isdisjoint` does, sooner."""
-    return not (
-        "__reduce_ex__" in state
-        or "__reduce__" in state
-        or "__getstate__" in state
-        or "__getnewargs__" in state
-        or "__getnewargs_ex__" in state
-    )
-
-
-#: Those that are nearly always there if a class has a reduce of its own.
-REDUCES = frozenset(("__reduce__", "__reduce_ex__", "__getstate__"))
-#: The same for a dict of a class of its own.
-ASKED_FOR_OF_DICT = Names((*ASKED_FOR, "items", "keys", "__iter__"))
-
-
-class _NamesAmongTexts(Names):
-    """The same where a function of the class reads the instance: another key may be asked whether it is equal."""
-
-    def isdisjoint(self, attributes: dict[str, Any]) -> bool:
-        return are_texts(map(id, map(type, attributes))) and super().isdisjoint(attributes)
-
-
-are_texts = frozenset((id(str),)).issuperset
-#: What hides that function, or what it reads.
-HIDES_WHAT_IS_READ: Names = _NamesAmongTexts(ASKED_FOR)
-_HIDES_WHAT_IS_READ_OF_DICT: Names = _NamesAmongTexts(ASKED_FOR_OF_DICT)
-#: No names: the instance has no attributes of its own, or a reduce that looks none up.
-NOBODYS = Names()
-
-
-class _NoAttributes(Names):
-    """The same where the instance must have no attributes at all.
-
-    If it is in what its reduce gives to make it anew, C writes no state of it, as Python does.
-    """
-
-    def isdisjoint(self, attributes: dict[str, Any]) -> bool:
-        return not attributes
-
-
-_WITHOUT_STATE: Names = _NoAttributes(ASKED_FOR)
-
-#: Those whose classes are found, and saved, as those of `type` are.
-METACLASSES = (type, ABCMeta, enum.EnumMeta, type(Protocol))
-#: They by id, since the hash of another one may be anybody's.
-METACLASS_IDS = frozenset(map(id, METACLASSES))
 
 
 class _Dummy:
@@ -171,42 +79,7 @@ GETATTRIBUTES = {
 COPIED = (int, float, complex, str, bytes, tuple, set, frozenset)
 _namedtuple_getnewargs: Any = vars(collections.namedtuple("_namedtuple_getnewargs", "a"))["__getnewargs__"].__code__
 DATACLASS_GETSTATE: Any = getattr(dataclasses, "_dataclass_getstate", object())  # of frozen dataclasses with slots
-
-
-def in_class(t: type, name: str) -> Any:
-    """Return an attribute of a class as it stands there, so that no descriptor is asked; or `ABSENT`."""
-    for c in t.__mro__:
-        if name in vars(c):
-            return vars(c)[name]
-    return ABSENT
-
-
-ABSENT: Any = object()
-
-
-def _functions(t: type) -> tuple[Any, ...]:
-    """Return all that a reduce of an instance of `t` asks the class for."""
-    return tuple(in_class(t, name) for name in (*sorted(ASKED_FOR_OF_DICT), "__getattribute__"))
-
-
-#: Types whose reduce runs only the standard library's code, and what that was at import.
-STDLIBS: dict[type, tuple[Any, ...]] = {
-    t: _functions(t)
-    for t in (
-        complex, range, Decimal, uuid.UUID, fractions.Fraction, collections.OrderedDict, collections.deque,
-        collections.defaultdict, collections.Counter, datetime.date, datetime.time, datetime.datetime,
-        datetime.timedelta, datetime.timezone, pathlib.PurePath, pathlib.PurePosixPath, pathlib.PureWindowsPath,
-        type(pathlib.Path()), array, slice, MethodType, SimpleNamespace, functools.partial, operator.itemgetter,
-        operator.attrgetter, re.Pattern,
-    )
-}  # fmt: skip
-#: Those of them in which there is nothing else, or next to nothing.
-LEAVES = set(
-    map(id, STDLIBS.keys() - {collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter})
-)
-#: The entries that they have in copyreg's table.
-ENTRIES: dict[type, Any] = {t: copyreg.dispatch_table[t] for t in (complex, re.Pattern) if t in copyreg.dispatch_table}
-#: The same of enums: `enum` puts one of a few functions into each class.
+#: The reduces, by id, of enums: `enum` puts one of a few functions into each class.
 _ENUM_REDUCES = {
     id(function)
     for function in (
@@ -235,7 +108,7 @@ def names(t: type, entry: Any) -> Names | None:
             return None
         unchanged = _unchanged.get(t)
         if unchanged is None:
-            if _functions(t) != STDLIBS[t]:
+            if functions_of(t) != STDLIBS[t]:
                 return None
             unchanged = _hiding(t)
             if all(c.__flags__ & (HEAP_TYPE | _IMMUTABLE) != HEAP_TYPE for c in t.__mro__):
@@ -266,32 +139,17 @@ _unchanged: dict[type, Names] = {}
 _IMMUTABLE = 1 << 8
 
 
-def is_learnt(t: type) -> bool:
-    """Tell whether a type that is not in `STDLIBS` turns out to be one of numpy's, which are kept there then."""
-    if t.__flags__ & HEAP_TYPE or t.__module__ != "numpy":
-        return False
-    array = arrays.array_type()
-    if array is None or array in STDLIBS:
-        return False
-    scalars = arrays.scalar_types()
-    for x in (array, *scalars):
-        STDLIBS[x] = _functions(x)
-    LOOKED_INTO[array] = arrays.is_little
-    LEAVES.update(map(id, scalars))
-    return t in STDLIBS
-
-
 def _hiding(t: type) -> Names:
     if id(in_class(t, "__reduce__")) in _REDUCES_OF_EXCEPTIONS:
-        return _OF_EXCEPTIONS
+        return OF_EXCEPTIONS
     if not t.__dictoffset__ or t is functools.partial:
         return NOBODYS
     if issubclass(t, (tuple, set, frozenset)):
-        return _WITHOUT_STATE
+        return WITHOUT_STATE
     if issubclass(t, (*COPIED, SimpleNamespace)):
         return HIDES_WHAT_IS_READ
     if has_own_reduce(t):
-        return _HIDES_WHAT_IS_READ_OF_DICT if issubclass(t, dict) else HIDES_WHAT_IS_READ
+        return HIDES_WHAT_IS_READ_OF_DICT if issubclass(t, dict) else HIDES_WHAT_IS_READ
     return ASKED_FOR_OF_DICT if issubclass(t, dict) else ASKED_FOR
 
 
@@ -416,18 +274,9 @@ def _is_known(t: type, function: Any, *, is_reduce: bool = False) -> bool:
     return True
 
 
-#: Types whose objects are asked for their name without running anybody's code; by id, since a hash may be anybody's.
-HAVE_A_NAME = frozenset(map(id, (*METACLASSES, FunctionType, BuiltinFunctionType)))
-
-
 def has_a_usual_name(func: Any) -> bool:
     """Tell whether what a reduce gives is called as any function is, which stock tells by its name, without asking."""
     return id(type(func)) in HAVE_A_NAME and func.__name__ not in ("__newobj_ex__", "__newobj__")
-
-
-def is_array(t: type) -> bool:
-    """Tell whether a type is that of numpy's arrays: where C may not write one, stock is as soon."""
-    return type(t) is type and LOOKED_INTO.get(t) is arrays.is_little
 
 
 def is_bare(t: type) -> bool:
@@ -516,87 +365,6 @@ def has_known_reduce(t: type) -> bool:
 _ASKED_OR_GOT = frozenset(ASKED_FOR) | {"__getattribute__", "__getattr__", "__class__"}
 _UNUSUAL = _ASKED_OR_GOT | {"__slots__"}
 _NO_SLOTS: list[str] = []
-
-
-def _hides_nothing(state: Any) -> bool:
-    """Tell whether what C's reduce gave for a `__dict__`, which is there then, hides no reduce of its class."""
-    return type(state) is dict and HIDES_WHAT_IS_READ.isdisjoint(state)
-
-
-def _is_exception_pure(obj: Any) -> bool:
-    """Tell whether an exception has but atoms to make it anew of: C writes no state of one that contains itself."""
-    reduce: Any = type(obj).__reduce__  # which is C, and looks nothing up
-    _, args, *state = reduce(obj)
-    return _are_hashed_by_c(map(id, map(type, args))) and (not state or _hides_nothing(state[0]))
-
-
-class _OfException(Names):
-    """The names of an exception: none, since its `__dict__` is not asked for, which would be there then."""
-
-    look = staticmethod(_is_exception_pure)
-
-
-_OF_EXCEPTIONS = _OfException()
-
-
-def _is_partial_pure(obj: Any) -> bool:
-    """Tell whether what a partial calls cannot have it in it: C would write no state of that."""
-    reduced: Any = functools.partial.__reduce__(obj)
-    func, *_, state = reduced[2]
-    return _holds_nothing(func) and (state is None or _hides_nothing(state))
-
-
-def _holds_nothing(func: Any) -> bool:
-    """Tell whether something that is called is saved by its name, if C saves it at all."""
-    t = type(func)
-    return t is FunctionType or t is type or (t is BuiltinFunctionType and type(func.__self__) is ModuleType)
-
-
-def _is_factory_pure(obj: Any) -> bool:
-    """Tell whether a defaultdict cannot be in its factory: C would not write its items again, as Python does."""
-    factory = obj.default_factory
-    if type(factory) is functools.partial:  # often one of a defaultdict
-        reduced: Any = functools.partial.__reduce__(factory)
-        func, args, keywords, _ = reduced[2]
-        return not keywords and _holds_nothing(func) and all(map(_holds_nothing, args)) and _is_partial_pure(factory)
-    return factory is None or _holds_nothing(factory)
-
-
-def _is_method_pure(obj: Any) -> bool:
-    """Tell whether a method is that of a function, which is asked for its name."""
-    return type(obj.__func__) is FunctionType
-
-
-def _is_fraction_pure(obj: Any) -> bool:
-    return type(obj._numerator) is int and type(obj._denominator) is int
-
-
-def _is_uuid_pure(obj: Any) -> bool:
-    return type(obj.int) is int and type(obj.is_safe) is uuid.SafeUUID
-
-
-def are_keys_pure(obj: Any) -> bool:
-    """Tell whether all keys of a dict are atoms, or tuples of atoms, so that nobody's hash is asked for."""
-    return _are_hashed_by_c(map(id, map(type, _iterate_keys(obj)))) or all(map(_is_hashed_by_c, _iterate_keys(obj)))
-
-
-def _is_hashed_by_c(key: Any) -> bool:
-    return _are_hashed_by_c(map(id, map(type, key if type(key) is tuple else (key,))))
-
-
-_are_hashed_by_c = frozenset(map(id, (str, int, float, bool, bytes, type(None)))).issuperset
-_iterate_keys = dict.__iter__  # that of OrderedDict asks keys for hashes
-#: Types of the standard library whose objects may hold what is asked for a hash, a text, or whether it is equal; and
-#: what tells that a reduce asks nobody.
-LOOKED_INTO: dict[type, Callable[[Any], bool]] = {
-    fractions.Fraction: _is_fraction_pure,
-    uuid.UUID: _is_uuid_pure,
-    collections.OrderedDict: are_keys_pure,
-    collections.Counter: are_keys_pure,
-    collections.defaultdict: _is_factory_pure,
-    functools.partial: _is_partial_pure,
-    MethodType: _is_method_pure,
-}
 _UNKNOWN: Any = None
 
 

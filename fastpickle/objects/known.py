@@ -26,25 +26,12 @@ from typing import Any, Final
 from .. import hooks
 from .._stdlib import NO_VALUE, entry_of, stock_methods
 from ..hooks import Plan
-from .arrays import is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
-from .instances import (
-    ASKED_FOR,
-    ENTRIES,
-    HEAP_TYPE,
-    LOOKED_INTO,
-    METACLASS_IDS,
-    METACLASSES,
-    Names,
-    are_texts,
-    has_own_reduce,
-    hides_no_reduce,
-    is_array,
-    is_bare,
-    names,
-    own_reduce,
-)
+from .arrays import HEAP_TYPE, is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
+from .asked import ASKED_FOR, METACLASS_IDS, METACLASSES, Names, are_texts, hides_no_reduce
+from .instances import has_own_reduce, is_bare, names, own_reduce
 from .last import last
 from .likely import is_somebodys
+from .stdlibs import ENTRIES, LOOKED_INTO, is_array
 
 __all__ = [
     "METACLASS_IDS",

@@ -24,19 +24,10 @@ from weakref import ref
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS
 from . import bytecode
 from .arrays import HEAP_TYPE, is_dtype
-from .instances import (
-    DATACLASS_GETSTATE,
-    LEAVES,
-    METACLASS_IDS,
-    REDUCES,
-    STDLIBS,
-    has_only_a_dict,
-    in_class,
-    is_learnt,
-    is_plain_class,
-    names,
-)
+from .asked import METACLASS_IDS, REDUCES, in_class
+from .instances import DATACLASS_GETSTATE, has_only_a_dict, is_plain_class, names
 from .last import last
+from .stdlibs import LEAVES, STDLIBS, is_learnt
 
 __all__ = [
     "ATOMS_BESIDE",

@@ -23,7 +23,7 @@ from .._stdlib import refuse_reduce_value, refuse_unreducible, stock_methods
 from ..doubts import doubt, outside, settled
 from ..engine.reduce import is_stocks, watched_parts
 from ..hooks import PLAIN, Plan, Write
-from ..objects.instances import hides_no_reduce
+from ..objects.asked import hides_no_reduce
 from ..objects.values import AS_CLASS, reduce_value
 from .looks import BY_ANYBODY, BY_DEFAULT, BY_STDLIB, Dump, kind_of
 from .straight import FEWEST, TURNS, save_one
