@@ -240,10 +240,11 @@ known_tables: Final[set[type]] = {dict}
 #: that it is dropped then, memo and all: is_written(pickler, obj), called by our `dump`.
 writers: Final[dict[int, Callable[[Any, Any], bool]]] = {}
 
-#: By the id of a library's dispatch entry, which its backend keeps, what writes an object as that does, but for what
-#: comes at the end, and gives back what does that: writer(pickler, obj, plan); None if nothing is written.  The plan in
 #: Entries, by id, that warn of the place from which `save` was called, two frames up: they are called by it.
 warning_entries: Final[set[int]] = set()
+
+#: By the id of a library's dispatch entry, which its backend keeps, what writes an object as that does, but for what
+#: comes at the end, and gives back what does that: writer(pickler, obj, plan); None if nothing is written.  The plan in
 #: force may be left out, if that is not known.
 entry_writers: Final[dict[int, Callable[..., Callable[[], None] | None]]] = {}
 

@@ -1,8 +1,8 @@
 """What all tests share: profiles for Hypothesis, and the promise that no test leaves the stock pickler changed.
 
 A run that names no tests takes a third of each test's cases, the same third each time on one Python and another on the
-next, in about two minutes; ``pytest --all`` takes them all, as CI does on most Pythons, and so does a run that names a
-file or gives -k.
+next, in two to three minutes; ``pytest --all`` takes them all, as CI does on most Pythons, and so does a run that names
+a file or gives -k, --lf or --ff.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("-m"):
         return
     kept = [item for item in items if not item.get_closest_marker("soak")]
-    named = config.getoption("-k") or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    again = config.getoption("lf", default=False) or config.getoption("failedfirst", default=False)
+    named = config.getoption("-k") or again or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if not named and not config.getoption("--all"):
         kept = _some_cases(kept)
     chosen = set(kept)
@@ -99,7 +100,7 @@ def older_objects_are_frozen() -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered() -> None:
-    """Begin each test without a memory of another's last dump, so that it takes the same way in any order."""
+    """Begin each test without a memory of another's last dump: like what C gave up there, C would not be asked."""
     last.forget()
 
 

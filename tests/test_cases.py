@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import collections
+import dataclasses
 import functools
 import gc
 import io
@@ -707,10 +709,24 @@ class Held:
         return Held, (self.held,), self.__dict__
 
 
+@dataclasses.dataclass(frozen=True, init=False, slots=True)
+class FrozenTuple(tuple[Any, ...]):
+    """Has the state that dataclasses give."""
+
+
+def attributed(func: Any, held: Any) -> Any:
+    """Return a partial that has something in its `__dict__`."""
+    made = functools.partial(func)
+    made.held = held  # type: ignore[attr-defined]
+    return made
+
+
 #: What stock makes of something that may hold the object itself.
 MADE_OF: dict[str, Callable[[Any], Any]] = {
     "defaultdict": lambda held: collections.defaultdict(held, a=1),
     "defaultdict with a partial": lambda held: collections.defaultdict(functools.partial(held), a=1),
+    "defaultdict with an attribute of a partial": lambda held: collections.defaultdict(attributed(int, held), a=1),
+    "defaultdict with a partial of atoms": lambda held: collections.defaultdict(functools.partial(int, 5), a=held),
     "defaultdict with a method": lambda held: collections.defaultdict(held.__call__, a=1),
     "partial": lambda held: functools.partial(held, 1, a=2),
     "partial with an argument": lambda held: functools.partial(len, held),
@@ -722,6 +738,7 @@ MADE_OF: dict[str, Callable[[Any], Any]] = {
     "slice": lambda held: slice(held, 1),
     "KeyError": lambda held: KeyError(held, 1),
     "tuple": lambda held: objects.Pair(held, 1),
+    "frozen dataclass of a tuple": lambda held: tuple.__new__(FrozenTuple, (held, 1)),
     "call": Held,
 }
 
@@ -755,3 +772,66 @@ def test_object_in_what_it_is_made_of(name: str, shape: Any, protocol: int) -> N
 
 
 PICKLERS: list[Any] = []
+
+
+class Plain:
+    """One of many."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class CallsFunction:
+    """Its reduce gives a function of its module to call."""
+
+    def __reduce__(self) -> Any:
+        return make_plain, (5,)
+
+
+class CallsAnother:
+    """Its reduce gives another class of its module to call, which is saved before."""
+
+    def __reduce__(self) -> Any:
+        return Plain, (5,)
+
+
+def make_plain(number: int) -> Plain:
+    """Be what a reduce gives."""
+    return Plain(number)
+
+
+@pytest.mark.parametrize("n", [0, 24, 25, 60])
+@pytest.mark.parametrize(
+    "last",
+    [
+        lambda: [CallsFunction()],
+        lambda: [CallsAnother(), make_plain],
+        lambda: [CallsAnother(), CallsFunction],
+        lambda: [re.compile("a")],
+        lambda: [array.array("d", [1.5]), array.array("i")],
+        lambda: [objects.Colour.RED, objects.Plain(), make_plain],
+    ],
+    ids=["a function", "another class, a function", "another class, a class", "a pattern", "an array", "an enum"],
+)
+@pytest.mark.parametrize("kind", [types.FunctionType, type, types.BuiltinFunctionType])
+def test_entry_for_functions_that_a_reduce_gives(n: int, last: Any, kind: type) -> None:
+    """A pickler's own dispatch entry for functions or classes is asked about those that a reduce among many gives."""
+    obj = [*(Plain(i) for i in range(n)), *last()]
+
+    def dump(base: Any) -> Any:
+        class Own(base):  # type: ignore[misc]
+            dispatch = {**base.dispatch}
+            asked: list[Any] = []
+
+            def save_own(self, func: Any) -> None:
+                self.asked.append(func)
+                self.write(b"cother\nfn\n")
+                self.memoize(func)
+
+            dispatch[kind] = save_own
+
+        Own(file := io.BytesIO(), 4).dump(obj)
+        return file.getvalue(), Own.asked
+
+    stock, ours = outcomes(dump)
+    assert stock == ours

@@ -728,6 +728,35 @@ def test_builtins(name: str, many: int) -> None:
                 assert dill.dumps(what, protocol) == expected
 
 
+Named = collections.namedtuple("Named", "x y")  # dill saves this class as a call that makes it
+
+
+class MakesNamed:
+    """Its reduce gives a class to call that dill saves in a way of its own."""
+
+    def __reduce__(self) -> Any:
+        return Named, (5, 2)
+
+
+class MakesGraph:
+    """Its reduce gives a class to call that is saved before."""
+
+    def __reduce__(self) -> Any:
+        return Graph, (5,)
+
+
+@pytest.mark.parametrize("n", [0, 24, 25, 60])
+@pytest.mark.parametrize("last", [lambda: [MakesNamed()], lambda: [MakesGraph(), Named]], ids=["a call", "behind one"])
+@pytest.mark.parametrize("protocol", range(6))
+def test_class_that_a_reduce_gives(n: int, last: Any, protocol: int) -> None:
+    """Among many instances, too, dill saves a class in its own way that a reduce gives to call, or that comes next."""
+    obj = [*(Graph(i) for i in range(n)), *last()]
+    expected = dill.dumps(obj, protocol)
+    assert backend.dumps(obj, protocol) == expected
+    with fastpickle.patched():
+        assert dill.dumps(obj, protocol) == expected
+
+
 @pytest.mark.skipif(CPickler is None or PYPY, reason="there is no C pickler")
 def test_c_pickler_after_dills_edits() -> None:
     """What dumps() keeps for the next dump has the plan in force, not that of before dill changed stock's table."""
@@ -735,9 +764,9 @@ def test_c_pickler_after_dills_edits() -> None:
         for edited in (False, True, False):
             dill.extend(edited)
             assert fastpickle.dumps(["a", b"text"], 2) == stock_dumps(["a", b"text"], 2)
-            for plan, idle in fastpickle._quick._own:
+            for plan, idle in fastpickle._quick._planned[3]:
                 assert all(own.plan is plan for own in idle)
-            plan, idle = fastpickle._quick._own[2]
+            plan, idle = fastpickle._quick._planned[3][2]
             assert idle
             assert bool(plan.graft_rule.unwanted[2]) == edited
     finally:
@@ -1244,7 +1273,7 @@ class TestDropped:
         """The file that was written to is not held by what is kept for the next dump."""
         with fastpickle.patched():
             for protocol in range(6):
-                for _, idle in backend._quick_installed._own:
+                for _, idle in backend._quick_installed._planned[3]:
                     idle.clear()
                 for obj in (self.DATA[0], [map] * 3):
                     file = io.BytesIO()

@@ -1139,7 +1139,7 @@ def test_table_of_the_last_dump() -> None:
     def dump(n: int) -> None:
         obj = [str(i) for i in range(n)]
         assert dumper.dumps(obj, 4) == stock(obj, 4)
-        (c,) = dumper._own[4][1]
+        (c,) = dumper._planned[3][4][1]
         sizes.append(c.__sizeof__())
         assert not c.memo.copy()
 
@@ -1248,7 +1248,7 @@ def test_one_that_gave_up_is_used_again(taken: list[str]) -> None:
     for protocol in ALL:
         last.forget()
         fastpickle.dumps([1], protocol)
-        idle = fastpickle._quick._own[protocol][1]
+        idle = fastpickle._quick._planned[3][protocol][1]
         idle.clear()  # one with a large table, of another test, would not be kept
         fastpickle.dumps([1], protocol)
         for obj in (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextlib
 import faulthandler
 import gc
 import importlib.util
@@ -706,7 +705,7 @@ def _chaos(kills: int) -> None:
     """Kill workers at random moments while they start, run, wait, send and end."""
     rng = random.Random(kills)
     done = 0
-    faulthandler.register(signal.SIGUSR1)  # for `_state_of`
+    faulthandler.register(signal.SIGUSR1, sys.__stderr__)  # for `_state_of`
     while done < kills:
         method = rng.choices(METHODS, [8, 1, 1])[0]
         kind = rng.choice([{}, {"max_tasks_per_child": 3}, {"initializer": tasks.sleep, "initargs": (0.01,)}])
@@ -747,7 +746,9 @@ def _chaos(kills: int) -> None:
             except (BrokenProcessPool, ValueError, concurrent.futures.CancelledError):
                 pass
             except concurrent.futures.TimeoutError:
-                pytest.fail(f"{done} kills, {method}, {kind}: a future has no end\n{_state_of(executor, future)}")
+                state = _state_of(executor, future)
+                executor.kill_workers()
+                pytest.fail(f"{done} kills, {method}, {kind}: a future has no end\n{state}")
         executor.shutdown()
 
 
@@ -759,8 +760,8 @@ def _state_of(executor: Any, future: Any) -> str:
     for worker in stuck.workers:
         state = {name: value for name, value in vars(worker).items() if name not in ("futures", "process", "pipes")}
         lines.append(f"{worker.process} {state} tasks: {[*worker.futures]}, to send: {len(worker.outbox._parts)}")
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker.pid, signal.SIGUSR1)
+        if stuck._context.get_start_method() == "fork":  # others have no handler
+            worker.send_signal(signal.SIGUSR1)
     time.sleep(1)
     return "\n".join(lines)
 

@@ -31,6 +31,7 @@ from .._stdlib import CPickler
 from ..hooks import Plan, are_fetched
 from ..objects import arrays
 from ..objects.asked import Names
+from ..objects.instances import calls_its_class
 from ..objects.known import (
     METACLASS_IDS,
     Refused,
@@ -321,7 +322,7 @@ class _Table(dict[type, Any]):
         if id(type(t)) in METACLASS_IDS and (is_known or is_by_name(self.pickler, t, type(t))):
             hiding = find_hiding(self.pickler, self.plan, t)
             if hiding is not None:
-                if not is_known:
+                if not is_known and calls_its_class(t):
                     self.expected = t.__module__
                 self[t] = reduce = reduce_of(t, hiding, self.plan.proto)
                 return reduce

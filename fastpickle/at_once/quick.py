@@ -57,11 +57,9 @@ class Quick:
         self._is_for_c = is_for_c
         self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
         self._makes = _makes(cls)
-        self._attributes: Any = None
-        self._entries: Any = None
-        self._table: Any = None
-        # By protocol, its plan and the C pickler that is kept for it; in one, as another thread may plan anew.
-        self._own: list[tuple[hooks.Plan, list[Any]]] = []
+        # What the class was like, its entries and the type of their table; by protocol, the plan for that and the C
+        # pickler that is kept for it.  All in one, as another thread may plan anew.
+        self._planned: tuple[Any, Any, Any, list[tuple[hooks.Plan, list[Any]]]] = (None, None, None, [])
 
     def dumps(self, obj: Any, protocol: int, arguments: Mapping[str, Any] = _NO_ARGUMENTS) -> bytes:
         """Return what an instance writes; one is made only if C cannot write it.
@@ -141,18 +139,17 @@ class Quick:
         attributes = _attributes(cls)
         dispatch = cls.dispatch
         entries = entries_of(dispatch)
-        if attributes != self._attributes or entries != self._entries or type(dispatch) is not self._table:
+        of_attributes, of_entries, table, own = self._planned
+        if attributes != of_attributes or entries != of_entries or type(dispatch) is not table:
             if (
                 _makes(cls) != self._makes
                 or not cls.fastpickle_grafts
                 or hooks.plan(self._stand_ins[protocol]).graft_rule is None
             ):
                 return None  # and nothing is kept of it
-            self._own = [(hooks.plan(pickler), []) for pickler in self._stand_ins]
-            self._table = type(dispatch)
-            self._entries = entries
-            self._attributes = attributes  # last: another thread may ask
-        plan, idle = self._own[protocol]
+            own = [(hooks.plan(pickler), []) for pickler in self._stand_ins]
+            self._planned = attributes, entries, type(dispatch), own
+        plan, idle = own[protocol]
         rule = plan.graft_rule
         if (
             rule is None

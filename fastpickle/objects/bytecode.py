@@ -13,7 +13,7 @@ That is most of what people write for pickle: no branches, nothing is called but
 Such a function sees nothing but the instance and changes nothing, so that C may call it, too, and as often as it likes.
 An instruction that is not known here, as those of later Pythons, may do anything.
 
-Not for: how attributes are got, and what else a reduce asks of a class (`instances`).
+Not for: how attributes are got, and what else a reduce asks of a class (`asked`).
 """
 
 from __future__ import annotations

@@ -38,12 +38,13 @@ from .asked import (
     are_texts,
     in_class,
 )
-from .stdlibs import ENTRIES, OF_EXCEPTIONS, STDLIBS, functions_of, is_learnt
+from .stdlibs import CALL_OTHERS, ENTRIES, OF_EXCEPTIONS, STDLIBS, functions_of, is_learnt
 
 __all__ = [
     "COPIED",
     "DATACLASS_GETSTATE",
     "GETATTRIBUTES",
+    "calls_its_class",
     "has_a_usual_name",
     "has_known_reduce",
     "has_only_a_dict",
@@ -207,12 +208,14 @@ def is_default(t: type) -> bool:
         return False
     getstate = in_class(t, "__getstate__")
     if getstate is DATACLASS_GETSTATE:
+        if base is tuple:  # C writes no state of one that contains itself
+            return False
         fields = in_class(t, "__dataclass_fields__")
         slots = list(fields) if type(fields) is dict else _UNKNOWN
     elif getstate is _OBJECTS.get("__getstate__", ABSENT):  # which object has from 3.11 on
         slots = _slot_names(t)
     else:
-        return base is not tuple and _is_known(t, getstate)  # C writes no state of a tuple that contains itself
+        return base is not tuple and _is_known(t, getstate)
     return (
         type(slots) is list
         and len(slots) < 500
@@ -300,6 +303,24 @@ def has_own_reduce(t: type) -> bool:
         if c is not object and not c.__dict__.keys().isdisjoint(REDUCES):
             return bool(c.__flags__ & HEAP_TYPE)
     return False
+
+
+def calls_its_class(t: type) -> bool:
+    """Tell whether what the reduce of an instance of `t` gives is a call of `t`, or for an enum of getattr() with it.
+
+    Args:
+        t: a class to which `names` gave names.
+    """
+    if t in STDLIBS:
+        return t not in CALL_OTHERS and t.__module__ != "numpy"
+    if type(t) is enum.EnumMeta:
+        return True
+    for name in ("__reduce_ex__", "__reduce__"):
+        function = in_class(t, name)
+        if type(function) is FunctionType:
+            does = bytecode.known(function)
+            return does is not None and bytecode.callee(function, does, t) is t
+    return True
 
 
 def own_reduce(t: type, proto: int) -> Callable[[Any], Any] | None:

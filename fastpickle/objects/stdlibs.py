@@ -25,9 +25,10 @@ from typing import Any
 
 from . import arrays
 from .arrays import HEAP_TYPE
-from .asked import ASKED_FOR_OF_DICT, HIDES_WHAT_IS_READ, Names, in_class
+from .asked import ASKED_FOR_OF_DICT, HIDES_WHAT_IS_READ, METACLASS_IDS, Names, in_class
 
 __all__ = [
+    "CALL_OTHERS",
     "ENTRIES",
     "LEAVES",
     "LOOKED_INTO",
@@ -60,6 +61,8 @@ STDLIBS: dict[type, tuple[Any, ...]] = {
 LEAVES = set(
     map(id, STDLIBS.keys() - {collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter})
 )
+#: The reduces of these give another function to call than the class: that of a pattern, an array and a method.
+CALL_OTHERS = frozenset((re.Pattern, array, MethodType))
 #: The entries that they have in copyreg's table.
 ENTRIES: dict[type, Any] = {t: copyreg.dispatch_table[t] for t in (complex, re.Pattern) if t in copyreg.dispatch_table}
 
@@ -115,7 +118,9 @@ def _is_partial_pure(obj: Any) -> bool:
 def _holds_nothing(func: Any) -> bool:
     """Tell whether something that is called is saved by its name, if C saves it at all."""
     t = type(func)
-    return t is FunctionType or t is type or (t is BuiltinFunctionType and type(func.__self__) is ModuleType)
+    return (
+        t is FunctionType or id(t) in METACLASS_IDS or (t is BuiltinFunctionType and type(func.__self__) is ModuleType)
+    )
 
 
 def _is_factory_pure(obj: Any) -> bool:
@@ -123,8 +128,13 @@ def _is_factory_pure(obj: Any) -> bool:
     factory = obj.default_factory
     if type(factory) is functools.partial:  # often one of a defaultdict
         reduced: Any = functools.partial.__reduce__(factory)
-        func, args, keywords, _ = reduced[2]
-        return not keywords and _holds_nothing(func) and all(map(_holds_nothing, args)) and _is_partial_pure(factory)
+        func, args, keywords, state = reduced[2]
+        return (
+            _holds_nothing(func)
+            and all(_holds_nothing(x) or _is_hashed_by_c(x) for x in args)
+            and not keywords
+            and (state is None or (type(state) is dict and not state))
+        )
     return factory is None or _holds_nothing(factory)
 
 
