@@ -64,30 +64,6 @@ class SlottedWithDict:
     __slots__ = ("__dict__", "a")
 
 
-class MyList(list[Any]):
-    """Has attributes."""
-
-
-class MyDict(dict[Any, Any]):
-    """Has attributes."""
-
-
-class MyTuple(tuple[Any, ...]):
-    """Has attributes."""
-
-
-class MySet(set[Any]):
-    """Has attributes."""
-
-
-class MyFrozenset(frozenset[Any]):
-    """Has attributes."""
-
-
-class MyStr(str):
-    """Has attributes."""
-
-
 class MyDefaultdict(collections.defaultdict[Any, Any]):
     """Has attributes."""
 
@@ -197,12 +173,12 @@ KINDS: dict[str, Callable[[Any, Any], Any]] = {
     "instance": lambda a, b: Instance(),
     "slots": lambda a, b: Slotted(),
     "slots and a dict": lambda a, b: SlottedWithDict(),
-    "own list": lambda a, b: MyList([a]),
-    "own dict": lambda a, b: MyDict(k=a),
-    "own tuple": lambda a, b: MyTuple((a, b)),
-    "own set": lambda a, b: MySet([attributed(Called(), a)]),
-    "own frozenset": lambda a, b: MyFrozenset([attributed(Called(), a)]),
-    "own str": lambda a, b: MyStr("x"),
+    "own list": lambda a, b: objects.List([a]),
+    "own dict": lambda a, b: objects.Dict(k=a),
+    "own tuple": lambda a, b: objects.Tuple((a, b)),
+    "own set": lambda a, b: objects.Set([attributed(Called(), a)]),
+    "own frozenset": lambda a, b: objects.Frozenset([attributed(Called(), a)]),
+    "own str": lambda a, b: objects.Str("x"),
     "defaultdict": lambda a, b: collections.defaultdict(callable_of(a, b), k=b),
     "own defaultdict": lambda a, b: MyDefaultdict(callable_of(a, b), k=b),
     "deque": lambda a, b: collections.deque([a], 5),
