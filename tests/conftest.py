@@ -58,15 +58,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [item for item in items if not item.get_closest_marker("soak")]
     again = config.getoption("lf", default=False) or config.getoption("failedfirst", default=False)
     named = config.getoption("-k") or again or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-    if not named and not config.getoption("--all"):
-        kept = _some_cases(kept)
-    chosen = set(kept)
+    chosen = set(kept) if named or config.getoption("--all") else _some_cases(kept)
     if left := [item for item in items if item not in chosen]:
-        config.hook.pytest_deselected(items=left)
-        items[:] = kept
+        config.hook.pytest_deselected(items=left)  # so that the summary counts them
+        items[:] = [item for item in items if item in chosen]
 
 
-def _some_cases(items: list[pytest.Item]) -> list[pytest.Item]:
+def _some_cases(items: list[pytest.Item]) -> set[pytest.Item]:
     """One case of three of each test with many; by a sum, since every third may have one protocol in all of them."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -76,7 +74,7 @@ def _some_cases(items: list[pytest.Item]) -> list[pytest.Item]:
     for cases in tests.values():
         some = [case for case in cases if zlib.crc32(case.nodeid.encode()) % _PARTS == part]
         chosen.update(cases if len(cases) <= _FEW_CASES else some or cases[:1])
-    return [item for item in items if item in chosen]
+    return chosen
 
 
 @pytest.fixture(scope="session", autouse=True)

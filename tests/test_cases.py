@@ -716,8 +716,8 @@ class FrozenTuple(tuple[Any, ...]):
 
 def attributed(func: Any, held: Any) -> Any:
     """Return a partial that has something in its `__dict__`."""
-    made = functools.partial(func)
-    made.held = held  # type: ignore[attr-defined]
+    made: Any = functools.partial(func)
+    made.held = held
     return made
 
 
@@ -762,16 +762,8 @@ def test_object_in_what_it_is_made_of(name: str, shape: Any, protocol: int) -> N
     held.made = MADE_OF[name](held)
     obj = shape(held.made, held)
     assert fastpickle.dumps(obj, protocol) == stock_dumps(obj, protocol)
-
-    def dump(base: Any) -> bytes:
-        base(file := io.BytesIO(), protocol).dump(obj)
-        return file.getvalue()
-
-    stock, ours = outcomes(dump)
+    stock, ours = outcomes(lambda base: dumped(base, obj, protocol))
     assert stock == ours
-
-
-PICKLERS: list[Any] = []
 
 
 class Plain:
@@ -819,7 +811,7 @@ def test_entry_for_functions_that_a_reduce_gives(n: int, last: Any, kind: type) 
     obj = [*(Plain(i) for i in range(n)), *last()]
 
     def dump(base: Any) -> Any:
-        class Own(base):  # type: ignore[misc]
+        class Own(base):  # type: ignore[misc]  # it is a variable
             dispatch = {**base.dispatch}
             asked: list[Any] = []
 
@@ -835,3 +827,6 @@ def test_entry_for_functions_that_a_reduce_gives(n: int, last: Any, kind: type) 
 
     stock, ours = outcomes(dump)
     assert stock == ours
+
+
+PICKLERS: list[Any] = []

@@ -207,15 +207,15 @@ def is_default(t: type) -> bool:
     ):
         return False
     getstate = in_class(t, "__getstate__")
-    if getstate is DATACLASS_GETSTATE:
-        if base is tuple:  # C writes no state of one that contains itself
-            return False
+    if getstate is _OBJECTS.get("__getstate__", ABSENT):  # which object has from 3.11 on
+        slots = _slot_names(t)
+    elif base is tuple:  # C writes no state of one that contains itself
+        return False
+    elif getstate is DATACLASS_GETSTATE:
         fields = in_class(t, "__dataclass_fields__")
         slots = list(fields) if type(fields) is dict else _UNKNOWN
-    elif getstate is _OBJECTS.get("__getstate__", ABSENT):  # which object has from 3.11 on
-        slots = _slot_names(t)
     else:
-        return base is not tuple and _is_known(t, getstate)
+        return _is_known(t, getstate)
     return (
         type(slots) is list
         and len(slots) < 500
@@ -311,9 +311,9 @@ def calls_its_class(t: type) -> bool:
     Args:
         t: a class to which `names` gave names.
     """
-    if t in STDLIBS:
-        return t not in CALL_OTHERS and t.__module__ != "numpy"
-    if type(t) is enum.EnumMeta:
+    if t in CALL_OTHERS or arrays.is_of_numpy(t):
+        return False
+    if t in STDLIBS or type(t) is enum.EnumMeta:
         return True
     for name in ("__reduce_ex__", "__reduce__"):
         function = in_class(t, name)
