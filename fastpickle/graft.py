@@ -2,7 +2,7 @@
 
     at_once(obj)  C: PROTO FRAME [ obj ] STOP                                       -> as it is
     root(obj)     C: PROTO FRAME [ obj ] STOP                                       -> frames, last one left open
-    whole(obj)    C: PROTO FRAME [ obj ] STOP, where there is room in our frame     -> the same, after our frame
+    whole(obj)    C: PROTO FRAME [ obj ] STOP, where our frame is empty or has room -> the same, after our frame
                   C: ... FRAME [ a prefix as long as our frame | obj ], where there may not be
     items(some)   C: ... FRAME [ a prefix as long as our frame, with a MARK | some ]
     dumps(obj)    C: PROTO FRAME [ obj ] STOP                                       -> as it is
@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable
 from io import BytesIO
 from itertools import islice
-from pickle import FRAME, MARK
+from pickle import FRAME, MARK, PROTO
 from typing import Any, Final
 
 from . import hooks
@@ -30,6 +30,7 @@ from ._stdlib import BATCHSIZE, CPickler
 from .accelerator import offers
 from .accelerator.cpickler import (
     LARGE_TABLE,
+    ONE_BYTE,
     ROOM,
     SMALL_TABLE,
     BeginAgain,
@@ -292,7 +293,10 @@ def part_by(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], obj: Any
                 return written_by(pickler, plan, memo, dump.known, obj, room=room)
             except TooMuch:
                 dump.needs_prefix = True  # so it may be with the next ones
-    args = padding(framer, plan)
+    n = 0 if frame is None else frame.tell()
+    if frame is not None and not n:
+        return written_by(pickler, plan, memo, dump.known, obj)  # C's frame begins empty, too
+    args = ONE_BYTE if n == 1 else padding(framer, plan)
     return None if args is None else written_by(pickler, plan, memo, dump.known, obj, args)
 
 
@@ -302,6 +306,8 @@ def put_part(pickler: Any, plan: Plan, grafter: Any) -> bool:
     pieces = grafter.pieces
     if grafter.is_spliced or framer.current_frame is None:
         return write(framer, plan, pieces, 2)
+    if len(pieces) > 1:
+        return write_pieces(framer, pieces, len(PROTO) + 1, 0, 1)
     framer.current_frame.write(_content_of(*pieces))
     return True
 

@@ -11,7 +11,8 @@ It asks about all that is no exact builtin, and `known` tells whether no code of
 
 *The prefix.*  A `Splice` reduces to a call with a large bytes, some padding, and what is to be saved as items or state.
 The large bytes closes C's frame, the padding fills the next one as far as ours is, and `fast` keeps all of that out of
-the memo: it is switched off when C asks for the first item.
+the memo: it is switched off when C asks for the first item.  No padding is of one byte; there the large bytes is an
+item, and APPEND is what comes before the state.
 
 Not for: what C writes otherwise than Python although it knows the object (`differences`).
 """
@@ -49,6 +50,7 @@ __all__ = [
     "LARGE",
     "LARGE_TABLE",
     "MUCH",
+    "ONE_BYTE",
     "ROOM",
     "SMALL_TABLE",
     "BeginAgain",
@@ -74,6 +76,8 @@ __all__ = [
 #: How many bytes of what may still be given up are held.
 ROOM: Final = 64 << 20
 LARGE: Final = bytes(64 << 10)  # the size from which on bytes stand outside frames
+#: For a `Splice` of a state behind one byte.
+ONE_BYTE: Final = (LARGE,)
 
 
 def _refuse(obj: Any) -> None:
@@ -117,8 +121,10 @@ class Splice:
         grafter.is_spliced = True
         if args:
             grafter.held.written -= len(LARGE)  # C passes that on as it is
-        if items is not None:
-            self.reduce: tuple[Any, ...] = (_prefix, args, None, chain(started, items))
+        if args is ONE_BYTE:
+            self.reduce: tuple[Any, ...] = (_prefix, (), state, iter(args), started)
+        elif items is not None:
+            self.reduce = (_prefix, args, None, chain(started, items))
         elif pairs is not None:
             self.reduce = (_prefix, args, None, None, chain(started, pairs))
         else:
