@@ -45,7 +45,7 @@ from .accelerator.cpickler import (
     written_by,
 )
 from .accelerator.differences import made_ours
-from .accelerator.lazymemo import AT_ONCE, AT_ROOT, counting, keep_memo, update_memo
+from .accelerator.lazymemo import AT_ONCE, AT_ROOT, counting, join_memo, keep_memo, update_memo
 from .accelerator.offers import (
     FEWEST,
     back_off,
@@ -72,6 +72,7 @@ __all__ = [
     "at_once",
     "calibrate",
     "dumps",
+    "full_weight",
     "has_much",
     "is_of_new_class",
     "items",
@@ -100,6 +101,8 @@ _BEGIN: Final = 11
 _PER_ENTRY_COPIED: Final = 4
 #: What is open, the outermost first, each with what comes behind the next one.
 _Open = list[tuple[Any, list[Any]]]
+#: So many levels are looked at for what a container weighs.
+_MOST_LEVELS: Final = 6
 #: So many levels are looked at, tuples of so many items, and so many items, for what is the last thing of all.
 _MOST_OPENED: Final = 8
 _FEW_IN_A_TUPLE: Final = 20
@@ -351,21 +354,51 @@ def weight(obj: Any, memo: Any) -> int:
         obj: the container.
         memo: what is in that is no more than an item.
     """
-    t = type(obj)
     n = len(obj)
-    if not n or t is set or t is frozenset:
-        return n
-    try:
-        if t is dict:
-            some = [next(iter(obj.values())), next(reversed(obj.values()))]
-        else:
-            some = [obj[0], obj[n // 2], obj[-1]] if n > 2 else obj
-    except (LookupError, RuntimeError, StopIteration):  # another thread is changing it
-        return n
+    some = _some_of(obj)
     lengths = [len(x) for x in some if id(type(x)) in hooks.CONTAINER_IDS and id(x) not in memo]
-    if len(lengths) == len(some) and (n <= 3 or some[0] is not some[1]):
+    if lengths and len(lengths) == len(some) and (n <= 3 or some[0] is not some[1]):
         return n * (min(lengths) or 1)
     return n + sum(lengths)
+
+
+def full_weight(obj: Any, memo: Any) -> int:
+    """Return the same, and of what is in that: at each level the longest of a few stands for its part of all items.
+
+    Args:
+        obj, memo: as said.
+    """
+    levels = []
+    x = obj
+    for _ in range(_MOST_LEVELS):
+        some = _some_of(x)
+        if len(some) == 3 and some[0] is some[1]:  # it is fetched
+            some = ()
+        lengths = [len(y) if id(type(y)) in hooks.CONTAINER_IDS and id(y) not in memo else 0 for y in some]
+        longest = max(lengths, default=0)
+        levels.append((len(x), len(some), sum(lengths) - longest + lengths.count(0)))
+        if not longest:
+            weight = 0
+            break
+        x = some[lengths.index(longest)]
+        weight = len(x)
+    for n, k, others in reversed(levels):
+        weight = n * (weight + others) // k if k else n
+    return weight
+
+
+def _some_of(obj: Any) -> Any:
+    """Return the first item of a container, the last one, and one between; of a dict two values, of a set none."""
+    t = type(obj)
+    n = len(obj)
+    try:
+        if t is list or t is tuple:
+            return [obj[0], obj[n // 2], obj[-1]] if n > 2 else obj
+        if t is dict and n:
+            return [next(iter(obj.values())), next(reversed(obj.values()))]
+    except (LookupError, RuntimeError, StopIteration):  # another thread is changing it
+        pass
+    return ()
 
 
 def has_much(dump: Any, some: Any, start: int = 0) -> bool:
@@ -414,7 +447,7 @@ def _take_memo_of_part(pickler: Any, plan: Plan, grafter: Any, obj: Any, is_open
     if plan.proto >= 4 and grafter.__sizeof__() > LARGE_TABLE and dump.way is not None:
         opened = _opened_before(dump.root, obj, grafter, is_open)
     if opened is None:
-        update_memo(memo, grafter)
+        join_memo(pickler, memo, grafter)
         give_back(grafter)
     elif keep_memo(pickler, memo, grafter, dump.way):
         dump.left_in = opened
@@ -518,7 +551,7 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
     if args is not None:
         grafter = _written_items(pickler, plan, args, batch, 1)
     if grafter is not None and made_ours(pickler, plan, grafter, batch, n) and write(framer, plan, grafter.pieces, 1):
-        update_memo(pickler.memo, grafter)
+        join_memo(pickler, pickler.memo, grafter)
         give_back(grafter)
         dump.penalty = dump.offers_to_skip = 0
         return True
@@ -529,8 +562,11 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
 class _Refused:
     """What C gives up at: its reduce calls something."""
 
+    def __init__(self, *args: Any) -> None:
+        self.args = args
+
     def __reduce__(self) -> Any:
-        return _Refused, tuple()  # noqa: C408  # that is what it calls
+        return _Refused, tuple(self.args)
 
 
 def calibrate(cls: Any) -> None:
@@ -542,7 +578,8 @@ def calibrate(cls: Any) -> None:
             pickler = cls(BytesIO(), 4)
             pickler.framer.start_framing()
             pickler.save(sample)
-            for obj in (_Refused(), sample), [_Refused(), sample]:
+            behind = sample, _Refused(), 5
+            for obj in (_Refused(), sample), [_Refused(), sample], behind, _Refused(*behind):
                 for _ in range(2):  # the first time C is asked
                     cls(BytesIO(), 4).dump(obj)
             offers.longest = 0

@@ -59,7 +59,7 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
-from .accelerator.lazymemo import LazyMemo
+from .accelerator.lazymemo import AT_END_OF_FEW, LazyMemo, order_memo, unordered
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
@@ -181,6 +181,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     _delattr(self, "_fastpickle_plan")
                 else:
                     undo_few(self)
+                if unordered and id(self) in unordered:
+                    order_memo(self, AT_END_OF_FEW)
         else:
             self.save(obj)
         self.write(STOP)
@@ -242,7 +244,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     if is_asked_about(self, obj):
                         save_pers(self, x)
                         return
-            memo = self.memo
+            memo: Any = self.memo
             x = memo.get(id(obj))
             if x is not None:
                 self.write(self.get(x[0]))
@@ -451,6 +453,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 raise
         finally:
             if end is not None:
+                memo = None  # who has hold of it is counted
                 undo(self, end)
 
 

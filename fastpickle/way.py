@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
-from .accelerator.lazymemo import BEHIND_ALL
+from .accelerator.lazymemo import AT_END, BEHIND_ALL, order_memo, unordered
 from .accelerator.offers import FEWEST, may_be_plain
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
@@ -200,8 +200,14 @@ def undo(pickler: Any, end: End) -> None:
         object.__delattr__(pickler, "_fastpickle_plan")
     if adapted:
         restore_adapted(pickler, adapted)
-    if outer_dump is _UNTOUCHED:
-        return
+    if outer_dump is not _UNTOUCHED:
+        _end_dump(pickler, outer_dump)
+    if outer is None and id(pickler) in unordered:
+        order_memo(pickler, AT_END)
+
+
+def _end_dump(pickler: Any, outer_dump: Any) -> None:
+    """Take the `Dump` away, and restore the one of before, if there was one."""
     state = pickler.__dict__
     dump = state.get("_fastpickle_dump")
     if dump is not None and dump is not outer_dump:

@@ -20,7 +20,7 @@ from ..doubts import doubt
 from ..hooks import Plan
 from .cpickler import ROOM, BeginAgain, Splice, dump, give_back, is_written, take, take_asking, use
 from .differences import made_ours
-from .lazymemo import IN_BATCHES, keep_memo, update_memo
+from .lazymemo import IN_BATCHES, join_memo, keep_memo
 from .offers import back_off, is_for_batches, may_offer
 from .splicing import padding, write
 
@@ -59,7 +59,7 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0, worth: int = 1) 
         if is_all and dump.root is obj:
             keep_memo(pickler, memo, chunks.grafter, IN_BATCHES)
         else:
-            update_memo(memo, chunks.grafter)
+            join_memo(pickler, memo, chunks.grafter)
             give_back(chunks.grafter)
     if is_all:
         dump.penalty = 0

@@ -560,8 +560,10 @@ def is_usual_memo(memo: dict[int, tuple[int, Any]]) -> bool:
     C takes the keys from the objects, not the other way round, and never looks for atoms there, as Python does.
     """
     objs = [*map(itemgetter(1), memo.values())]
+    indices = [*map(itemgetter(0), memo.values())]
+    usual = [*range(len(memo))]
     return (
-        [*map(itemgetter(0), memo.values())] == [*range(len(memo))]
+        (indices == usual or ({*map(type, indices)} == {int} and sorted(indices) == usual))  # `lazymemo.join_memo`
         and [*map(id, objs)] == [*memo]
         and id(()) not in memo
         and _UNMEMOIZED.isdisjoint(map(id, map(type, objs)))

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property, lru_cache, partial
 from itertools import compress
-from pickle import FRAME, MARK, PROTO
+from pickle import FRAME, MARK, PROTO, SHORT_BINUNICODE
 from typing import Any, Final
 
 from .._stdlib import BATCHSIZE, awkward_batches, awkward_escapes, memoized
@@ -318,7 +318,12 @@ class _Written:
         """Tell whether there may be a dict, as far as the bytes tell; a list of atoms has none."""
         if type(self.obj) is dict or self._is_flat:
             return type(self.obj) is dict
-        return self._has((DICTS[self.plan.proto],))
+        text = DICTS[self.plan.proto]
+        if not self._has((text,)):
+            return False
+        if self.plan.proto < 4 or not all(_are_in_texts(piece, text) for piece in self.pieces):
+            return True
+        return next(self._memoized(_DICT), None) is not None
 
     def _has(self, texts: Iterable[bytes]) -> bool:
         """Tell whether one of some texts is in the bytes, which takes up to 1 ns for each."""
@@ -357,6 +362,22 @@ class _Written:
         return {*map(id, own.values()), id(own), *self.pickler.memo}
 
 
+def _are_in_texts(piece: bytes, text: bytes) -> bool:
+    """Tell whether the first places at which EMPTY_DICT MEMOIZE is found look like the ends of short strs: "{}"."""
+    place = -1
+    for _ in range(_FEW_FOUND):
+        place = piece.find(text, place + 1)
+        if place < 0:
+            break
+        start = place
+        while start >= 0 and (start == place or place - start != piece[start + 1] + 1):
+            start = piece.rfind(SHORT_BINUNICODE, max(0, place - 256), start)
+        if start < 0:
+            return False
+    return True
+
+
+_FEW_FOUND: Final = 8
 #: The type of names that are sought, by id, since the hash of a type may be anybody's.
 _STRS: Final = frozenset((id(str),))
 _texts_of: Final = lru_cache(maxsize=64)(texts_of)

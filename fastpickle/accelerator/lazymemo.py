@@ -1,9 +1,11 @@
 """The memo that the C pickler has after a graft: fetched at once, or left with it until somebody looks.
 
     pickler.memo <--- update_memo ---- C's memo
+    pickler.memo <--- join_memo ------ C's memo of a part, in any order ---> order_memo, at the end of the dump
     pickler      <--- keep_memo ------ C's memo, whole: pickler.memo is found by `LazyMemo` then, which fetches it
 
-To fetch a memo costs as much as all the rest of a dump, and after most dumps nobody looks at it.
+To fetch a memo costs as much as all the rest of a dump, half of that for its order, and after most dumps nobody looks
+at it.  So the order, too, is brought about when somebody does.
 
 Not for: `uninstall()`, which has to fetch what is left before it takes `LazyMemo` away (`fetch_memos`).
 """
@@ -19,9 +21,11 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Final
 
-from .cpickler import give_back, prepare_to_keep
+from .cpickler import LARGE_TABLE, give_back, prepare_to_keep
 
 __all__ = [
+    "AT_END",
+    "AT_END_OF_FEW",
     "AT_ONCE",
     "AT_ROOT",
     "BEHIND_ALL",
@@ -32,8 +36,11 @@ __all__ = [
     "fetch_memo",
     "fetch_memos",
     "is_lazy",
+    "join_memo",
     "keep_behind",
     "keep_memo",
+    "order_memo",
+    "unordered",
     "update_memo",
 ]
 
@@ -42,35 +49,77 @@ def update_memo(memo: dict[int, tuple[int, Any]], grafter: Any, behind: Iterable
     """Add to our memo what C has memoized, in that order, and what comes behind that."""
     entries = grafter.memo.copy()
     ordered: list[Any] = [None] * len(entries)
-    for entry in entries.values():
-        ordered[entry[0]] = entry
+    values = entries.values()
+    deque(map(ordered.__setitem__, map(_index, values), values), 0)  # a loop in C: half the time of one in Python
     ordered += enumerate(behind, len(ordered))
     del ordered[: len(memo)]
     memo.update(zip(map(id, map(_obj, ordered)), ordered))  # noqa: B905  # they are of one length
 
 
+_index: Final = itemgetter(0)
 _obj: Final = itemgetter(1)
+
+
+def join_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
+    """Add to our memo, in the middle of a dump, what C has memoized of a part: its entries need no order until the end."""
+    if grafter.__sizeof__() < LARGE_TABLE:
+        update_memo(memo, grafter)
+    else:
+        unordered.add(id(pickler))  # before: a tracer may end the dump
+        memo.update(grafter.memo.copy())
+
+
+#: The ids of picklers that dump, and the memo of which is in another order than its indices.
+unordered: Final[set[int]] = set()
+
+
+def order_memo(pickler: Any, where: str) -> None:
+    """Bring the memo into order at the end of a dump, or when somebody looks, if nobody has hold of it."""
+    unordered.discard(id(pickler))
+    state = pickler.__dict__
+    memo = state.get("memo")
+    if type(memo) is not dict:
+        return
+    references = sys.getrefcount(memo)
+    if not _is_kept(pickler, memo, None, where, references):
+        for key in _keys_in_order(memo):  # it is never without more than one
+            memo[key] = memo.pop(key)
+
+
+def _keys_in_order(memo: dict[int, tuple[int, Any]]) -> list[int]:
+    """Return the keys of a memo in the order of its indices; as they are, if somebody has put other things there."""
+    try:
+        return sorted(memo, key=lambda key: memo[key][0])
+    except Exception:
+        return [*memo]
 
 
 def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> bool:
     """Leave the memo with C, if nobody has hold of ours; tell whether it was."""
-    references = sys.getrefcount(memo)
-    if _is_counting:
-        _references[where] = references
-    cls = type(pickler)
-    times_fetched = _times_fetched
-    if references <= _references.get(where, 0) and is_lazy(cls) and cls.__weakrefoffset__:
-        state = pickler.__dict__
-        prepare_to_keep(grafter)
-        state["_fastpickle_memo"] = _Kept(memo, grafter)
-        del state["memo"]
-        _note(pickler)
-        if _times_fetched != times_fetched and not is_lazy(cls):
-            fetch_memo(pickler)  # uninstall() was called meanwhile
+    if _is_kept(pickler, memo, grafter, where, sys.getrefcount(memo)):
         return True
     update_memo(memo, grafter)
     give_back(grafter)
     return False
+
+
+def _is_kept(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str, references: int) -> bool:
+    """Leave the memo as it is, with a C pickler or in no order, if so few have hold of it; tell whether it was."""
+    if _is_counting:
+        _references[where] = references
+    cls = type(pickler)
+    times_fetched = _times_fetched
+    if not (references <= _references.get(where, 0) and is_lazy(cls) and cls.__weakrefoffset__):
+        return False
+    state = pickler.__dict__
+    if grafter is not None:
+        prepare_to_keep(grafter)
+    state["_fastpickle_memo"] = _Kept(memo, grafter, is_ordered=grafter is not None)
+    del state["memo"]
+    _note(pickler)
+    if _times_fetched != times_fetched and not is_lazy(cls):
+        fetch_memo(pickler)  # uninstall() was called meanwhile
+    return True
 
 
 class _Kept:
@@ -78,13 +127,15 @@ class _Kept:
 
     Attributes:
         behind: what belongs into it behind that.
+        is_ordered: whether it is in the order of its indices.
     """
 
-    __slots__ = ("behind", "grafter", "memo")
+    __slots__ = ("behind", "grafter", "is_ordered", "memo")
 
-    def __init__(self, memo: dict[int, tuple[int, Any]], grafter: Any = None) -> None:
+    def __init__(self, memo: dict[int, tuple[int, Any]], grafter: Any = None, is_ordered: bool = True) -> None:
         self.memo = memo
         self.grafter = grafter
+        self.is_ordered = is_ordered
         self.behind: list[Any] = []
 
     def fetch(self) -> dict[int, tuple[int, Any]]:
@@ -93,6 +144,10 @@ class _Kept:
             if self.grafter is not None:
                 update_memo(self.memo, self.grafter, self.behind)
                 self.grafter = None
+            if not self.is_ordered:
+                memo = self.memo
+                self.memo = {key: memo[key] for key in _keys_in_order(memo)}
+                self.is_ordered = True
         return self.memo
 
     def __reduce__(self) -> Any:
@@ -140,6 +195,8 @@ def counting() -> Iterator[None]:
         _is_counting = False
 
 
+AT_END: Final = "end"
+AT_END_OF_FEW: Final = "end of few"
 AT_ONCE: Final = "at once"
 AT_ROOT: Final = "root"
 IN_BATCHES: Final = "batches"

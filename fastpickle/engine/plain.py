@@ -37,7 +37,7 @@ from ..accelerator import chunks
 from ..accelerator.offers import FEWEST, is_for_batches
 from ..accelerator.unmemoized import may_be_numbers, numbers
 from ..doubts import holds, outside
-from ..graft import ENTRIES_PER_INSTANCE, weight
+from ..graft import ENTRIES_PER_INSTANCE, full_weight, weight
 from ..hooks import Plan, Write
 from ..opcodes import pack_bytearray8
 from .levels import end_frozenset, end_known_tuple, end_tuple, put
@@ -60,9 +60,15 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
         if not holds(pickler, plan):
             plan.save(pickler, obj)
             return True
-    n = weight(obj, pickler.memo)
-    if n < FEWEST + len(pickler.memo):  # sooner than `whole` says so
-        return False
+    memo = pickler.memo
+    n = weight(obj, memo)
+    if n < FEWEST + len(memo):
+        if pickler._fastpickle_dump.offers_to_skip:
+            return False
+        n = full_weight(obj, memo)
+        if n < FEWEST + len(memo):  # sooner than `whole` says so
+            return False
+    del memo  # who has hold of it is counted
     if not graft.whole(pickler, plan, obj, n):
         if holds(pickler, plan):
             return False
