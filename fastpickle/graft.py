@@ -101,8 +101,9 @@ _BEGIN: Final = 11
 _PER_ENTRY_COPIED: Final = 4
 #: What is open, the outermost first, each with what comes behind the next one.
 _Open = list[tuple[Any, list[Any]]]
-#: So many levels are looked at for what a container weighs.
+#: So many levels are looked at for what a container weighs, and so many values of a dict.
 _MOST_LEVELS: Final = 6
+_FEW_VALUES: Final = 16
 #: So many levels are looked at, tuples of so many items, and so many items, for what is the last thing of all.
 _MOST_OPENED: Final = 8
 _FEW_IN_A_TUPLE: Final = 20
@@ -371,9 +372,12 @@ def full_weight(obj: Any, memo: Any) -> int:
     levels = []
     x = obj
     for _ in range(_MOST_LEVELS):
-        some = _some_of(x)
-        if len(some) == 3 and some[0] is some[1]:  # it is fetched
-            some = ()
+        if type(x) is dict and len(x) <= _FEW_VALUES:
+            some = [*x.values()]
+        else:
+            some = _some_of(x)
+            if len(some) == 3 and some[0] is some[1]:  # it is fetched
+                some = ()
         lengths = [len(y) if id(type(y)) in hooks.CONTAINER_IDS and id(y) not in memo else 0 for y in some]
         longest = max(lengths, default=0)
         levels.append((len(x), len(some), sum(lengths) - longest + lengths.count(0)))

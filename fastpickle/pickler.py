@@ -59,7 +59,7 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
-from .accelerator.lazymemo import AT_END_OF_FEW, LazyMemo, order_memo, unordered
+from .accelerator.lazymemo import LazyMemo, order_memo, unordered
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
@@ -148,45 +148,47 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         """
         if not hasattr(self, "_file_write"):
             raise PicklingError(f"Pickler.__init__() was not called by {self.__class__.__name__}.__init__()")
-        t = type(obj)
-        is_few: int | None = False
-        if id(t) not in hooks.ATOM_IDS:
-            may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
-            if may_graft and (id(t) in hooks.CONTAINER_IDS or (type(t) is type and hooks.writers)):
-                try:
-                    write = hooks.writers.get(id(type(self).dump))
-                except Exception:  # it is a descriptor that raises
-                    write = None
-                if write is not None and write(self, obj):
-                    return
-            is_few = small.at_once(self, obj, t, may_graft)
-            if is_few or (is_few is False and may_graft and graft.at_once(self, obj)):
-                return
         try:
-            if self.proto >= 2:
-                self.write(PROTO + pack("<B", self.proto))
-            if self.proto >= 4:
-                self.framer.start_framing()
-        except BaseException:
-            self.__dict__.pop("_fastpickle_is_refused", None)  # save() would
-            raise
-        last.root = id(t)
-        if is_few is None:
-            few = FEW if type(self).save is hooks.own_save else ASIDE
-            _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
+            t = type(obj)
+            is_few: int | None = False
+            if id(t) not in hooks.ATOM_IDS:
+                may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
+                if may_graft and (id(t) in hooks.CONTAINER_IDS or (type(t) is type and hooks.writers)):
+                    try:
+                        write = hooks.writers.get(id(type(self).dump))
+                    except Exception:  # it is a descriptor that raises
+                        write = None
+                    if write is not None and write(self, obj):
+                        return
+                is_few = small.at_once(self, obj, t, may_graft)
+                if is_few or (is_few is False and may_graft and graft.at_once(self, obj)):
+                    return
             try:
+                if self.proto >= 2:
+                    self.write(PROTO + pack("<B", self.proto))
+                if self.proto >= 4:
+                    self.framer.start_framing()
+            except BaseException:
+                self.__dict__.pop("_fastpickle_is_refused", None)  # save() would
+                raise
+            last.root = id(t)
+            if is_few is None:
+                few = FEW if type(self).save is hooks.own_save else ASIDE
+                _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
+                try:
+                    self.save(obj)
+                finally:
+                    if self._fastpickle_plan is few:  # most often, and then its `__dict__` need not be asked for
+                        _delattr(self, "_fastpickle_plan")
+                    else:
+                        undo_few(self)
+            else:
                 self.save(obj)
-            finally:
-                if self._fastpickle_plan is few:  # most often, and then its `__dict__` need not be asked for
-                    _delattr(self, "_fastpickle_plan")
-                else:
-                    undo_few(self)
-                if unordered and id(self) in unordered:
-                    order_memo(self, AT_END_OF_FEW)
-        else:
-            self.save(obj)
-        self.write(STOP)
-        self.framer.end_framing()
+            self.write(STOP)
+            self.framer.end_framing()
+        finally:
+            if unordered and id(self) in unordered:
+                order_memo(self)
 
     # One long method, since stock needs but two to six Python frames for a level of nesting, and what stock can save
     # within the recursion limit must not fail here.  What other functions do for it has returned by the next level.

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
-from .accelerator.lazymemo import AT_END, BEHIND_ALL, order_memo, unordered
+from .accelerator.lazymemo import BEHIND_ALL, order_memo, unordered
 from .accelerator.offers import FEWEST, may_be_plain
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
@@ -203,7 +203,7 @@ def undo(pickler: Any, end: End) -> None:
     if outer_dump is not _UNTOUCHED:
         _end_dump(pickler, outer_dump)
     if outer is None and id(pickler) in unordered:
-        order_memo(pickler, AT_END)
+        order_memo(pickler)
 
 
 def _end_dump(pickler: Any, outer_dump: Any) -> None:

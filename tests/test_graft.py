@@ -642,8 +642,142 @@ def test_last_of_all_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
             pickler = fastpickle.Pickler(io.BytesIO(), 4)
             fetched.clear()
             pickler.dump(make(Custom(3), [f"text {i}" for i in range(400)]))
-            assert ("_fastpickle_memo" in vars(pickler)) is is_left, where
+            kept = vars(pickler).get("_fastpickle_memo")
+            assert (kept is not None and kept.grafter is not None) is is_left, where
             assert not (is_left and fetched), where
+
+
+#: What is behind something long, and what has that: a function of a dispatch entry, an instance, any container.
+_BEHIND: dict[str, Callable[[Any, Any], Any]] = {
+    "tuple": lambda long, custom: (long, custom),
+    "tuple of five": lambda long, custom: (long, custom, 1, 2, custom),
+    "list": lambda long, custom: [long, custom, [long, long[7]], "text"],
+    "dict": lambda long, custom: {"long": long, "custom": custom, "part": long[3]},
+    "in custom": lambda long, custom: Odd([long, custom, long[5]]),
+    "in reduced": lambda long, custom: objects.Reduced((objects.Pair, (long, custom))),
+    "in instance": lambda long, custom: Holder(long=long, custom=custom, again=long),
+    "two of them": lambda long, custom: [custom, long, custom, [*long] * 2, [[x] for x in long], custom, long[9]],
+    "deep": lambda long, custom: [[custom, {"a": (long, custom)}], long],
+    "within itself": lambda long, custom: (long.append(made := [long, custom]), made)[1],
+}
+
+
+@pytest.mark.parametrize("where", _BEHIND)
+@pytest.mark.parametrize("long", LONG)
+def test_memo_of_a_part(where: str, long: str) -> None:
+    """What C has memoized in the middle of a dump is in the order of its indices after it, whoever has hold of it."""
+
+    def seen(base: Any, hold: bool, how: str) -> list[Any]:
+        class Own(base):  # type: ignore[misc]  # it may be either
+            dispatch: Any = {**_Stock.dispatch, Odd: _save_odd}
+
+        file = io.BytesIO()
+        pickler = Own(file, 4)
+        held = pickler.memo if hold else None
+        result: list[Any] = []
+        for i in range(2):
+            obj = _BEHIND[where](LONG[long](), Custom(i))
+            if how == "save":
+                pickler.save(obj)
+            elif how == "fail":
+                with pytest.raises((TypeError, pickle.PicklingError)):
+                    pickler.dump([obj, threading.Lock()])
+            else:
+                pickler.dump(obj)
+            result.append([(i, type(x)) for i, x in (pickler.memo if held is None else held).values()])
+            if held is not None:
+                assert pickler.memo is held
+        pickler.dump([obj, "end"])
+        assert not lazymemo.unordered
+        return [*result, file.getvalue(), len(pickler.memo)]
+
+    for hold in (False, True):
+        for how in ("dump", "save", "fail"):
+            assert seen(fastpickle.Pickler, hold, how) == seen(_Stock, hold, how), (hold, how)
+
+
+def test_memo_of_a_part_is_left_in_no_order() -> None:
+    """Nobody looks at it after most dumps."""
+    text = LONG["texts"]
+    for obj in (text(), Custom()), [text(), Custom(), 5], objects.Reduced((objects.Pair, (text(), Custom()))):
+        for _ in range(2):
+            pickler = fastpickle.Pickler(io.BytesIO(), 4)
+            pickler.dump(obj)
+            kept = vars(pickler)["_fastpickle_memo"]
+            assert not kept.is_ordered
+            assert [i for i, _ in pickler.memo.values()] == [*range(len(pickler.memo))]
+
+
+def test_memo_that_is_dumped_with_within_a_dump() -> None:
+    """A reduce may dump with the pickler that is dumping; the outer dump goes on with the memo of the inner one."""
+
+    def steps(run: Run) -> None:
+        texts = LONG["texts"]()
+
+        def dump() -> int:
+            run.pickler.dump([texts, Custom(), LONG["texts"]()])
+            return 3
+
+        run.pickler.dump([LONG["texts"](), Hooked(dump), [*texts], Custom(), texts])
+        assert [i for i, _ in run.pickler.memo.values()] == [*range(len(run.pickler.memo))]
+
+    check(STOCK, OURS, steps, file=lambda run: io.BytesIO())
+
+
+@pytest.mark.parametrize("kind", ["texts", "one text of a frame", "ints", "dict", "records"])
+def test_first_in_a_frame(kind: str, offers: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """C writes what begins in an empty frame, or behind one byte: the first of a tuple, what follows a full frame."""
+    items = graft.items
+    monkeypatch.setattr(
+        graft, "items", lambda *args: offers.append(("items", is_written := items(*args))) or is_written
+    )
+    long: Any = {
+        "texts": [f"a text {i}" * 9 for i in range(3000)],
+        "one text of a frame": ["x" * FRAME, *map(str, range(300))],
+        "ints": [*range(70_000)],
+        "dict": {i: [i] for i in range(20 * 1001)},
+        "records": [{"a": i, "b": [f"{i}"] * 2} for i in range(1001)],
+    }[kind]
+    for n in range(1, 6):
+        for obj in (
+            (long, *[Custom()] * n),
+            [(long, *[None] * n), Custom(), b"y" * (FRAME - 10 - n), [long, 1], (long, long)],
+            (b"z" * FRAME, long, *[Custom()] * n),
+        ):
+            for protocol in (2, 4, 5):
+                offers.clear()
+                assert fastpickle.dumps(obj, protocol) == stock(obj, protocol), n
+                assert any(result for _, result in offers), (n, protocol)
+
+
+def test_weight() -> None:
+    """A container weighs about as much as there is in it, to the bottom; what is shared, or memoized, counts once."""
+    record = {"name": "a", "files": [*range(300)], "n": 1}
+    shared = [*range(50)]
+    for obj, least, most in (
+        ([], 0, 0),
+        ([1] * 100, 100, 100),
+        ([[i, [i] * 5] for i in range(9)], 20, 70),
+        ([[*range(30)] for _ in range(20)], 600, 600),
+        ([{"a": 1, "more": dict(record)} for _ in range(17)], 900, 5300),
+        ([shared] * 20, 20, 20),
+        ({"a": {"b": {"c": [*range(90)]}}}, 90, 91),
+        ([[[[[[[[[*range(900)]]]]]]]]], 1, 1),
+        ({1, 2, 3}, 3, 3),
+        ([{1, 2, 3}, {4, 5}], 4, 6),
+    ):
+        assert least <= graft.full_weight(obj, {}) <= most, obj
+    assert graft.full_weight([shared], {id(shared): (0, shared)}) == 1
+
+
+def test_few_containers_of_much_are_for_c(offers: list[tuple[str, Any]]) -> None:
+    """A short list is written by C if there is much in what is in it, beside what C is not given."""
+    records = [{"name": f"{i}", "meta": {"a": i}, "files": [f"file {i} {j}" for j in range(200)]} for i in range(17)]
+    objs: list[Any] = [(Custom(), records), (records, Custom()), {"a": Custom(), "b": records, "c": Custom()}]
+    for obj in objs:
+        offers.clear()
+        assert fastpickle.dumps(obj, 4) == stock(obj, 4)
+        assert offers.count(("whole", True)) == 1
 
 
 def test_memo_outlives_install() -> None:

@@ -24,8 +24,6 @@ from typing import Any, Final
 from .cpickler import LARGE_TABLE, give_back, prepare_to_keep
 
 __all__ = [
-    "AT_END",
-    "AT_END_OF_FEW",
     "AT_ONCE",
     "AT_ROOT",
     "BEHIND_ALL",
@@ -61,7 +59,7 @@ _obj: Final = itemgetter(1)
 
 
 def join_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
-    """Add to our memo, in the middle of a dump, what C has memoized of a part: its entries need no order until the end."""
+    """Add to our memo, in the middle of a dump, what C has memoized of a part: in no order, until the end."""
     if grafter.__sizeof__() < LARGE_TABLE:
         update_memo(memo, grafter)
     else:
@@ -73,15 +71,18 @@ def join_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any) -> N
 unordered: Final[set[int]] = set()
 
 
-def order_memo(pickler: Any, where: str) -> None:
+def order_memo(pickler: Any) -> None:
     """Bring the memo into order at the end of a dump, or when somebody looks, if nobody has hold of it."""
     unordered.discard(id(pickler))
     state = pickler.__dict__
+    kept = state.get("_fastpickle_memo")
+    if kept is not None:
+        kept.is_ordered = False
     memo = state.get("memo")
     if type(memo) is not dict:
         return
     references = sys.getrefcount(memo)
-    if not _is_kept(pickler, memo, None, where, references):
+    if not _is_kept(pickler, memo, None, AT_END, references):
         for key in _keys_in_order(memo):  # it is never without more than one
             memo[key] = memo.pop(key)
 
@@ -195,13 +196,12 @@ def counting() -> Iterator[None]:
         _is_counting = False
 
 
-AT_END: Final = "end"
-AT_END_OF_FEW: Final = "end of few"
 AT_ONCE: Final = "at once"
 AT_ROOT: Final = "root"
 IN_BATCHES: Final = "batches"
 BEHIND_ALL: Final = "behind all"
 BEHIND_FEW: Final = "behind few"
+AT_END: Final = "end"
 
 
 class LazyMemo:
