@@ -371,6 +371,7 @@ def full_weight(obj: Any, memo: Any) -> int:
     """
     levels = []
     x = obj
+    some: Any
     for _ in range(_MOST_LEVELS):
         if type(x) is dict and len(x) <= _FEW_VALUES:
             some = [*x.values()]

@@ -32,6 +32,7 @@ from .engine.parts import SHORTEST_OF_ATOMS
 from .engine.reduce import is_stocks, save_object
 from .hooks import ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan
 from .objects.arrays import HEAP_TYPE
+from .objects.instances import has_only_a_dict
 from .objects.known import METACLASS_IDS
 from .objects.last import last
 from .objects.likely import are_among_somebodys, are_somebodys, is_somebodys
@@ -259,7 +260,7 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
         and len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else FEWEST)
         and id(type(kind)) in METACLASS_IDS
         and (outer is FEW or bool(kind.__flags__ & HEAP_TYPE))
-        and id(kind) != last.gave_up_for
+        and (id(kind) != last.gave_up_for or has_only_a_dict(kind))
         and (not is_somebodys(kind) or (outer is FEW and _may_be_row(obj, t)))
     )
 

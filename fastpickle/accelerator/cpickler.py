@@ -559,15 +559,20 @@ def is_usual_memo(memo: dict[int, tuple[int, Any]]) -> bool:
 
     C takes the keys from the objects, not the other way round, and never looks for atoms there, as Python does.
     """
+    n = len(memo)
     objs = [*map(itemgetter(1), memo.values())]
     indices = [*map(itemgetter(0), memo.values())]
-    usual = [*range(len(memo))]
     return (
-        (indices == usual or ({*map(type, indices)} == {int} and sorted(indices) == usual))  # `lazymemo.join_memo`
+        (indices == [*range(n)] or _are_all(indices, n))  # in any order after `lazymemo.join_memo`
         and [*map(id, objs)] == [*memo]
         and id(()) not in memo
         and _UNMEMOIZED.isdisjoint(map(id, map(type, objs)))
     )
+
+
+def _are_all(indices: list[Any], n: int) -> bool:
+    """Tell whether `n` objects are all ints below that."""
+    return {*map(type, indices)} == {int} and min(indices) == 0 and max(indices) == n - 1 and len({*indices}) == n
 
 
 _UNMEMOIZED: Final = frozenset(map(id, (type(None), bool, int, float)))

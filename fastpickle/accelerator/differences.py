@@ -126,9 +126,13 @@ class _Written:
         return (
             proto > 0
             and _STRS.issuperset(map(id, map(type, names)))
-            and not any(type(x) is str and x in names for _, x in self.pickler.memo.values())  # it would be fetched
+            and self._are_new(frozenset(names))  # else one would be fetched
             and not self._has(_texts_of(names, proto))
         )
+
+    def _are_new(self, names: frozenset[str]) -> bool:
+        """Tell whether none of some names was memoized before."""
+        return names.isdisjoint([x for _, x in self.pickler.memo.values() if type(x) is str])
 
     def has_unwanted(self) -> bool:
         """Tell whether there is a dict with a name that only Python can write."""
@@ -144,7 +148,7 @@ class _Written:
         rule = self.plan.graft_rule
         names = rule.names
         if grafter.has_names is None:
-            grafter.has_names = any(type(x) is str and x in names for _, x in self.pickler.memo.values())
+            grafter.has_names = not self._are_new(names)
         has_dict = self._is_memo_small or self._has_dict
         if not grafter.has_names and (has_dict or self.of_items is not None):  # there may be a dict in the next chunk
             if self._is_memo_small:
