@@ -49,13 +49,15 @@ class Dump:
         left_in: if C has been left the memo, what is open, each with all that comes in it yet; else None.
         needs_prefix: whether C has written more than there was room for in the frame.
         loop: what saves plain data for digests, and how many pairs it has taken and not saved (`hashing`): `unsaved`.
+        light, weights_to_skip: how many containers are taken to be as light as the last one, and how many of those are
+            still to come.
         penalty, offers_to_skip: for how many offers C is left alone after the last that it refused, and from now on.
     """
 
     __slots__ = (
         "brief", "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known",
-        "left_in", "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys", "not_brief",
-        "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way", "write",
+        "left_in", "light", "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys", "not_brief",
+        "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way", "weights_to_skip", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any, is_usual: bool = False, way: str | None = None) -> None:
@@ -84,6 +86,7 @@ class Dump:
         self.doubts = 0
         self.penalty = 0
         self.offers_to_skip = 0
+        self.light = self.weights_to_skip = 0
 
 
 def doubt(pickler: Any) -> None:

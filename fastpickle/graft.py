@@ -369,27 +369,34 @@ def full_weight(obj: Any, memo: Any) -> int:
     Args:
         obj, memo: as said.
     """
-    levels = []
+    weight = 0.0
+    times = 1.0  # how many containers the one at this level stands for
     x = obj
-    some: Any
     for _ in range(_MOST_LEVELS):
-        if type(x) is dict and len(x) <= _FEW_VALUES:
-            some = [*x.values()]
+        n = len(x)
+        if type(x) is dict and n <= _FEW_VALUES:
+            some: Any = [*x.values()]
         else:
             some = _some_of(x)
             if len(some) == 3 and some[0] is some[1]:  # it is fetched
                 some = ()
-        lengths = [len(y) if id(type(y)) in hooks.CONTAINER_IDS and id(y) not in memo else 0 for y in some]
-        longest = max(lengths, default=0)
-        levels.append((len(x), len(some), sum(lengths) - longest + lengths.count(0)))
-        if not longest:
-            weight = 0
-            break
-        x = some[lengths.index(longest)]
-        weight = len(x)
-    for n, k, others in reversed(levels):
-        weight = n * (weight + others) // k if k else n
-    return weight
+        longest: Any = None
+        most = others = 0
+        for y in some:
+            if id(type(y)) not in hooks.CONTAINER_IDS or id(y) in memo or not y:
+                others += 1
+            elif len(y) > most:
+                others += most
+                most = len(y)
+                longest = y
+            else:
+                others += len(y)
+        if longest is None:
+            return int(weight + times * n)
+        times *= n / len(some)
+        weight += times * others
+        x = longest
+    return int(weight + times * len(x))
 
 
 def _some_of(obj: Any) -> Any:

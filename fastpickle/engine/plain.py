@@ -62,12 +62,18 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
             return True
     memo = pickler.memo
     n = weight(obj, memo)
-    if n < FEWEST + len(memo):
-        if pickler._fastpickle_dump.offers_to_skip:
+    if n < FEWEST + len(memo):  # sooner than `whole` says so
+        dump = pickler._fastpickle_dump
+        if dump.offers_to_skip:
+            return False
+        if dump.weights_to_skip:
+            dump.weights_to_skip -= 1
             return False
         n = full_weight(obj, memo)
-        if n < FEWEST + len(memo):  # sooner than `whole` says so
+        if n < FEWEST + len(memo):  # so it will be with the next ones, most likely
+            dump.weights_to_skip = dump.light = min(2 * dump.light + 1, 63)
             return False
+        dump.light = 0
     del memo  # who has hold of it is counted
     if not graft.whole(pickler, plan, obj, n):
         if holds(pickler, plan):
