@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import abc
 import argparse
+import collections
 import dataclasses
 import enum
 import functools
@@ -184,6 +185,41 @@ SHAPES: dict[str, Callable[[], Any]] = {
 }
 
 
+def _packages(n: int) -> list[dict[str, Any]]:
+    """Make what describes packages: texts, some of them shared, in few containers of very different lengths."""
+    return [
+        {
+            "name": f"package-{i}",
+            "metadata": {"Version": f"{i}.0", "License": "MIT", "Summary": f"What {i} does. " * 5, "Platform": ["any"]},
+            "requires": [f"package-{j} (>={j}.1)" for j in range(i % 5)],
+            "files": [(f"package_{i}/module_{j}.py", 1000 * j, None) for j in range(20 + i * 37 % 200)],
+        }
+        for i in range(n)
+    ]
+
+
+def _texts() -> list[str]:
+    return [f"text {i}" for i in range(10_000)]
+
+
+#: Much plain data, and behind it, or around it, what is none.
+MUCH: dict[str, Callable[[], Any]] = {
+    "closure over 20 packages": lambda: _closure(_packages(20)),
+    "closure over 10,000 texts": lambda: _closure(_texts()),
+    "closure over 1,000 instances": lambda: _closure([Point(i) for i in range(1000)]),
+    "closure over both": lambda: _closure((_packages(20), _texts())),
+    "20 packages, a closure": lambda: (_packages(20), _closure(3)),
+    "a closure, 20 packages, a closure": lambda: (_closure(3), _packages(20), _closure(4)),
+    "partial of 20 packages": lambda: functools.partial(of_main, _packages(20)),
+    "dict of 20 packages, texts, functions": lambda: {
+        "packages": _packages(20), "key": of_main, "texts": _texts(), "also": [_closure(1)]
+    },
+    "instance with 20 packages": lambda: Setting(name="a", value=_packages(20)),  # type: ignore[arg-type]
+    "defaultdict of a lambda": lambda: collections.defaultdict(_LAMBDA, enumerate(_texts())),
+    "20 closures over a package": lambda: [*map(_closure, _packages(20))],
+}  # fmt: skip
+
+
 def dumps_of(pickler: str) -> Callable[[Any], bytes]:
     """Return what pickles with one of `PICKLERS`."""
     if pickler == "dill":
@@ -197,7 +233,7 @@ def serve(way: str, names: Sequence[str], pickler: str = "dill") -> dict[str, fl
     """Time the shapes that dill can save, in this process; gives microseconds."""
     dill = importlib.import_module("dill")
     warnings.simplefilter("ignore", dill.PicklingWarning)  # dill says of an enum that it is recursive
-    return compare(way, {name: SHAPES[name]() for name in names}, dumps_of(pickler))
+    return compare(way, {name: {**SHAPES, **MUCH}[name]() for name in names}, dumps_of(pickler))
 
 
 def compare(way: str, objs: dict[str, Any], dumps: Callable[[Any], bytes]) -> dict[str, float]:
@@ -319,13 +355,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     parser = parser_of(
-        __doc__, "1.20x is a time 1.20 times as long as stock dill's, so less is better. It takes 20 s.", SHAPES, WAYS
+        __doc__,
+        "1.20x is a time 1.20 times as long as stock dill's, so less is better. It takes 20 s.",
+        {**SHAPES, **MUCH},
+        WAYS,
     )
+    parser.add_argument("--much", action="store_true", help="measure what has much plain data in it, which takes 40 s")
     parser.add_argument(
         "--pickler", choices=PICKLERS, default="dill", help="dill.dumps, or what multiprocess sends tasks with"
     )
     arguments = parser.parse_args(argv)
-    names = list(arguments.only or SHAPES)
+    names = list(arguments.only or (MUCH if arguments.much else SHAPES))
     if arguments.serve:
         print(json.dumps(serve(arguments.serve, names, arguments.pickler)))
         return 0
