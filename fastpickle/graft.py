@@ -290,17 +290,19 @@ def part_by(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], obj: Any
     framer = pickler.framer
     dump = pickler._fastpickle_dump
     frame = framer.current_frame
-    if frame is not None and not dump.needs_prefix:
-        room = framer._FRAME_SIZE_TARGET - frame.tell() - _MOST_MENDED
-        if size < room:
+    args = padding(framer, plan)
+    if frame is not None:
+        n = frame.tell()
+        if not n:
+            return written_by(pickler, plan, memo, dump.known, obj)  # C's frame begins empty, too
+        if n == 1:
+            args = ONE_BYTE
+        room = framer._FRAME_SIZE_TARGET - n - _MOST_MENDED
+        if size < room and not dump.needs_prefix:
             try:
                 return written_by(pickler, plan, memo, dump.known, obj, room=room)
             except TooMuch:
                 dump.needs_prefix = True  # so it may be with the next ones
-    n = 0 if frame is None else frame.tell()
-    if frame is not None and not n:
-        return written_by(pickler, plan, memo, dump.known, obj)  # C's frame begins empty, too
-    args = ONE_BYTE if n == 1 else padding(framer, plan)
     return None if args is None else written_by(pickler, plan, memo, dump.known, obj, args)
 
 
