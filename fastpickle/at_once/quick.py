@@ -56,6 +56,7 @@ class Quick:
         self._cls = cls
         self._is_for_c = is_for_c
         self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
+        self._has_table = "dispatch_table" in vars(self._stand_ins[0])  # of each instance
         self._makes = _makes(cls)
         # What the class was like, its entries and the type of their table; by protocol, the plan for that and the C
         # pickler that is kept for it.  All in one, as another thread may plan anew.
@@ -107,6 +108,8 @@ class Quick:
             or is_for_batches(obj, type(obj))
         ):
             return False
+        if self._has_table:
+            self._stand_ins[protocol].dispatch_table = pickler.dispatch_table
         try:
             pickled = self._by_c(obj, protocol, pickler)
         except RecursionError:  # Python will find it, or manage

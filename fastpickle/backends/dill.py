@@ -7,8 +7,8 @@
 by dill's own function; its plain data goes through `fastpickle.Pickler`.  The name of this module is not free: dill
 takes a pickler for its own if there is "dill" in the `__module__` of its class.
 
-Under `fastpickle.install()` dill's own `dumps` goes by all this; and the pickler that it makes and drops need not be
-filled if C can write the dump (`_write_at_once`).
+Under `fastpickle.install()` dill's own `dumps` goes by all this; and the pickler that it makes and drops, as does
+multiprocess, need not be filled if C can write the dump (`_write_at_once`).
 
 This is read off dill's source, so it is applied to the versions in `KNOWN_VERSIONS` only: with another one everything
 works, through every hook.
@@ -50,6 +50,7 @@ except ImportError as exc:
     raise ImportError("fastpickle.backends.dill needs dill: pip install 'fastpickle[dill]'") from exc
 
 from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills, entry_of_arrays, has_its_helpers, is_quiet
+from ._multiprocess import quick_of
 
 __all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
 
@@ -329,19 +330,22 @@ def dumps(
 
 
 def _write_at_once(pickler: Any, obj: Any) -> bool:
-    """Write a dump of `dill.dumps`, whose pickler nobody else has: it is made, used and dropped by one line there."""
+    """Write a dump of `dill.dumps`, or multiprocess's, whose pickler is made, used and dropped by one line there."""
     if not _is_for_c(obj, type(obj)):
         return False
     try:
         frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
     except ValueError:  # or nobody: it was called by C
         return False
-    if frame.f_code is not _CODE_OF_METHOD or type(pickler) is not _DillPickler:
+    if frame.f_code is not _CODE_OF_METHOD or frame.f_back is None:
         return False
     frame = frame.f_back
+    cls = type(pickler)
+    if cls is not _DillPickler:
+        quick = quick_of(cls, frame.f_code, _is_for_c)
+        return quick is not None and quick.write(pickler, obj)
     return (
-        frame is not None
-        and frame.f_code is _CODE_OF_FUNCTION
+        frame.f_code is _CODE_OF_FUNCTION
         and frame.f_globals is GLOBALS
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
         and _quick_installed.write(pickler, obj)
