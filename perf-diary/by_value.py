@@ -180,6 +180,8 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "exception": lambda: ValueError("no"),
     "builtin type": lambda: int,
     "module": lambda: sys,
+    "result of a task": lambda: (3, 0, (True, 1.5)),
+    "result of a task, a list": lambda: (3, 0, (True, [1, 2, 3])),
     "list of three ints": lambda: [1, 2, 3],
     "small dict": lambda: {"a": 1, "b": 2.0, "c": "x", "d": None, "e": [1, 2]},
 }
