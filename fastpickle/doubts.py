@@ -16,6 +16,7 @@ from types import BuiltinMethodType
 from typing import Any, Final
 
 from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, Framer, is_usual_file
+from .accelerator.lazymemo import put_in_order, unordered
 from .hooks import INSTANCE_HOOKS, NOBODYS, PLAIN, Plan, are_known, entries_of, known_tables, methods_of
 from .older import is_adapted
 
@@ -91,6 +92,8 @@ class Dump:
 
 def doubt(pickler: Any) -> None:
     """Put the plan in doubt: code that is not ours is about to run, or has run."""
+    if unordered and id(pickler) in unordered:
+        put_in_order(pickler)
     state = pickler.__dict__
     state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt
 

@@ -104,6 +104,7 @@ __all__ = [
     "known_tables",
     "learn_choosy_save",
     "learn_save",
+    "looking_up",
     "may_be_known",
     "methods_of",
     "nothing_left",
@@ -294,6 +295,8 @@ entries_of: Final = itemgetter(*_TYPES)
 STOCK_ENTRIES: Final[tuple[Any, ...]] = tuple(  # not from the table: dill may have edited it already
     stock_methods["save_" + {"NoneType": "none", "int": "long"}.get(t.__name__, t.__name__)] for t in _TYPES
 )
+#: Functions in dispatch tables that look an object up in the memo, and see nothing else of it, by their ids.
+looking_up: Final[dict[int, Any]] = {id(f): f for f in stock_methods.values()}
 #: The ids of the entries of containers that a plan may have a saver for, but of digests; the others are anybody's.
 container_entries: Final = {id(entry) for t, entry in zip(_TYPES, STOCK_ENTRIES, strict=True) if id(t) in CONTAINER_IDS}
 _framer_write: Final = Framer.write

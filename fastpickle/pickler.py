@@ -59,7 +59,7 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
-from .accelerator.lazymemo import LazyMemo, order_memo, unordered
+from .accelerator.lazymemo import LazyMemo, order_memo, put_in_order, unordered
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
@@ -380,10 +380,14 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             x()
                             return
                     if entry is not None:
+                        if unordered and id(self) in unordered and id(entry) not in hooks.looking_up:
+                            put_in_order(self)
                         entry(self, obj)
                         return
                     x = NotImplemented
             if x is NotImplemented:
+                if unordered and id(self) in unordered:
+                    put_in_order(self)
                 table = getattr(self, "dispatch_table", _pickle.dispatch_table)
                 if type(t) is type and type(table) is dict and t not in table and not issubclass(t, type):
                     reduce = getattr(obj, "__reduce_ex__", NO_VALUE)  # what comes next, with two calls less

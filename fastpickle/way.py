@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
-from .accelerator.lazymemo import BEHIND_ALL, order_memo, unordered
+from .accelerator.lazymemo import BEHIND_ALL, order_memo, put_in_order, unordered
 from .accelerator.offers import FEWEST, may_be_plain
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
@@ -180,6 +180,8 @@ def way_of(
     entry = pickler.dispatch.get(t)
     if entry is None or is_stocks(pickler, entry, obj, t):
         return save_object if plan.hash_rule is None else save_hashed, (pickler, plan, obj, None), True, end
+    if unordered and id(pickler) in unordered and id(entry) not in hooks.looking_up:
+        put_in_order(pickler)
     # as save_object() would, with a frame less
     pickler.__dict__["_fastpickle_plan"] = ASIDE
     return entry, (pickler, obj), False, (plan.in_doubt, _UNTOUCHED, ()) if end is None else end

@@ -697,15 +697,74 @@ def test_memo_of_a_part(where: str, long: str) -> None:
 
 
 def test_memo_of_a_part_is_left_in_no_order() -> None:
-    """Nobody looks at it after most dumps."""
-    text = LONG["texts"]
-    for obj in (text(), Custom()), [text(), Custom(), 5], objects.Reduced((objects.Pair, (text(), Custom()))):
-        for _ in range(2):
-            pickler = fastpickle.Pickler(io.BytesIO(), 4)
+    """Nobody looks at it after most dumps of a library's pickler, the functions of which look objects up."""
+    backend = pytest.importorskip("fastpickle.backends.dill")
+    for obj in (LONG["texts"](), function), [LONG["texts"](), function, "a", sys], {"a": LONG["records"](), "b": sys}:
+        pickler = backend.Pickler(io.BytesIO(), 4)
+        pickler.dump([sys, obj, sys])  # a module is saved by a function of dill's
+        assert vars(pickler)["_fastpickle_memo"].start is not None
+        assert [i for i, _ in pickler.memo.values()] == [*range(len(pickler.memo))]
+
+
+#: What somebody's code may do to the memo, and see of it, behind a part that C has written.
+_SEEN: dict[str, Callable[[Any], Any]] = {
+    "popitem": lambda pickler: pickler.memo.popitem()[1][0],
+    "last": lambda pickler: next(reversed(pickler.memo.values()))[0],
+    "all": lambda pickler: sum(i * n for n, (i, _) in enumerate(pickler.memo.values())) % 9973,
+    "forget": lambda pickler: pickler.memo.pop(next(reversed(pickler.memo)))[0],
+    "forget two": lambda pickler: sum([pickler.memo.pop(key)[0] for key in [*pickler.memo][50:52]]),
+    "move": lambda pickler: (pickler.memo.update({(key := next(iter(pickler.memo))): pickler.memo.pop(key)}), 1)[1],
+    "reverse": lambda pickler: (setattr(pickler, "memo", dict(reversed(pickler.memo.items()))), 2)[1],
+    "by hand": lambda pickler: (pickler.memo.setdefault(1, (0, None)), 3)[1],
+}
+
+
+@pytest.mark.parametrize("library", [False, True])
+@pytest.mark.parametrize("what", _SEEN)
+def test_order_that_is_seen(what: str, library: bool) -> None:
+    """Somebody's reduce, entry, or iterator sees the memo in its order, and finds there what it expects."""
+    backend = pytest.importorskip("fastpickle.backends.dill") if library else None
+    bases = (backend.dill.Pickler, backend.Pickler) if library else (_Stock, fastpickle.Pickler)
+
+    def seen(base: Any, how: str, is_prefilled: bool) -> list[Any]:
+        found: list[Any] = []
+
+        def act() -> int:
+            found.append(_SEEN[what](pickler))
+            return 3
+
+        def entry(pickler: Any, obj: Odd) -> None:
+            act()
+            _save_odd(pickler, obj)
+
+        class Own(base):  # type: ignore[misc]  # it may be either
+            pass
+
+        Own.dispatch = base.dispatch.copy()
+        Own.dispatch[Odd] = entry
+        Own.__module__ = "dill"  # else dill gives dicts of modules other names
+        pickler = Own(file := io.BytesIO(), 4)
+        texts = LONG["texts"]()
+        if is_prefilled:
+            pickler.memo = {id(texts[1]): (1, texts[1]), id(texts[0]): (0, texts[0])}
+        long: list[Any] = [texts, LONG["records"](), [[x] for x in texts]]
+        asks = {
+            "reduce": lambda: Hooked(act),
+            "entry": lambda: Odd([1]),
+            "iterator": lambda: objects.Reduced((list, (), None, (act() for _ in range(2)))),
+        }[how]
+        obj = [sys, *long, sys, asks(), texts[7], texts[-1], long[1], {"a": long, "b": [asks(), *long]}]
+        try:
             pickler.dump(obj)
-            kept = vars(pickler)["_fastpickle_memo"]
-            assert not kept.is_ordered
-            assert [i for i, _ in pickler.memo.values()] == [*range(len(pickler.memo))]
+        except Exception as exc:
+            found.append((type(exc), str(exc)))
+        found.append([(i, type(x)) for i, x in pickler.memo.values()])
+        return [*found, file.getvalue()]
+
+    for how in ("reduce", "entry", "iterator"):
+        for is_prefilled in (False, True):
+            assert seen(bases[1], how, is_prefilled) == seen(bases[0], how, is_prefilled), (how, is_prefilled)
+    assert not lazymemo.unordered
 
 
 def test_memo_that_is_dumped_with_within_a_dump() -> None:

@@ -205,7 +205,9 @@ def test_memo_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has run may have put something there; until something runs again it need not be looked at again."""
     times: list[int] = []
     found = unmemoized.is_usual_memo
-    monkeypatch.setattr(unmemoized, "is_usual_memo", lambda memo: (times.append(len(memo)), found(memo))[1])
+    monkeypatch.setattr(
+        unmemoized, "is_usual_memo", lambda pickler, memo: (times.append(len(memo)), found(pickler, memo))[1]
+    )
     fastpickle.dumps((Custom(1), *[[*range(100)] for _ in range(9)], Custom(2)))
     assert len(times) == 1
     fastpickle.dumps((Custom(1), *[[Custom(2), [*range(100)]] for _ in range(9)], Custom(2)))

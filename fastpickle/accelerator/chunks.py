@@ -59,7 +59,7 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0, worth: int = 1) 
         if is_all and dump.root is obj:
             keep_memo(pickler, memo, chunks.grafter, IN_BATCHES)
         else:
-            join_memo(pickler, memo, chunks.grafter)
+            join_memo(pickler, plan, memo, chunks.grafter)
             give_back(chunks.grafter)
     if is_all:
         dump.penalty = 0

@@ -69,6 +69,7 @@ __all__ = [
     "take_asking",
     "take_own",
     "take_table",
+    "unordered",
     "use",
     "written_by",
 ]
@@ -467,7 +468,9 @@ def is_written(grafter: Any, obj: Any) -> bool:
     memo = grafter.memo_before
     try:
         if memo:
-            if not is_usual_memo(memo) or not are_fetched(map(itemgetter(1), memo.values()), grafter.plan.rewrites):
+            if not is_usual_memo(grafter.pickler, memo):
+                return False
+            if not are_fetched(map(itemgetter(1), memo.values()), grafter.plan.rewrites):
                 return False
             grafter.memo = memo
         dump(grafter, obj)
@@ -554,7 +557,7 @@ def written_by(
             return None
 
 
-def is_usual_memo(memo: dict[int, tuple[int, Any]]) -> bool:
+def is_usual_memo(pickler: Any, memo: dict[int, tuple[int, Any]]) -> bool:
     """Tell whether a memo is as memoize() makes it.
 
     C takes the keys from the objects, not the other way round, and never looks for atoms there, as Python does.
@@ -563,7 +566,7 @@ def is_usual_memo(memo: dict[int, tuple[int, Any]]) -> bool:
     objs = [*map(itemgetter(1), memo.values())]
     indices = [*map(itemgetter(0), memo.values())]
     return (
-        (indices == [*range(n)] or _are_all(indices, n))  # in any order after `lazymemo.join_memo`
+        (indices == [*range(n)] or (id(pickler) in unordered and _are_all(indices, n)))
         and [*map(id, objs)] == [*memo]
         and id(()) not in memo
         and _UNMEMOIZED.isdisjoint(map(id, map(type, objs)))
@@ -575,6 +578,8 @@ def _are_all(indices: list[Any], n: int) -> bool:
     return {*map(type, indices)} == {int} and min(indices) == 0 and max(indices) == n - 1 and len({*indices}) == n
 
 
+#: By the id of a pickler that dumps, from which entry on its memo is in no order (`lazymemo.join_memo`).
+unordered: Final[dict[int, int]] = {}
 _UNMEMOIZED: Final = frozenset(map(id, (type(None), bool, int, float)))
 
 

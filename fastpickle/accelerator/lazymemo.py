@@ -1,7 +1,8 @@
 """The memo that the C pickler has after a graft: fetched at once, or left with it until somebody looks.
 
     pickler.memo <--- update_memo ---- C's memo
-    pickler.memo <--- join_memo ------ C's memo of a part, in any order ---> order_memo, at the end of the dump
+    pickler.memo <--- join_memo ------ C's memo of a part, in any order ---> put_in_order, before somebody's code runs
+                                                                        ---> order_memo, at the end of the dump
     pickler      <--- keep_memo ------ C's memo, whole: pickler.memo is found by `LazyMemo` then, which fetches it
 
 To fetch a memo costs as much as all the rest of a dump, half of that for its order, and after most dumps nobody looks
@@ -18,10 +19,12 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
-from .cpickler import LARGE_TABLE, give_back, prepare_to_keep
+from ..hooks import STOCK_RULE, Plan
+from .cpickler import LARGE_TABLE, give_back, prepare_to_keep, unordered
 
 __all__ = [
     "AT_ONCE",
@@ -38,6 +41,7 @@ __all__ = [
     "keep_behind",
     "keep_memo",
     "order_memo",
+    "put_in_order",
     "unordered",
     "update_memo",
 ]
@@ -58,41 +62,51 @@ _index: Final = itemgetter(0)
 _obj: Final = itemgetter(1)
 
 
-def join_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
-    """Add to our memo, in the middle of a dump, what C has memoized of a part: in no order, until the end."""
-    if grafter.__sizeof__() < LARGE_TABLE:
+def join_memo(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
+    """Add to our memo, in the middle of a dump, what C has memoized of a part.
+
+    With a library's pickler, the functions of which look an object up, that is in no order until it might be seen: what
+    comes behind a part is the library's, most often, and somebody's own reduce where it is stock's pickler.
+    """
+    if (plan.graft_rule is STOCK_RULE and not _is_counting) or grafter.__sizeof__() < LARGE_TABLE:
         update_memo(memo, grafter)
     else:
-        unordered.add(id(pickler))  # before: a tracer may end the dump
+        unordered.setdefault(id(pickler), len(memo))  # before: a tracer may end the dump
         memo.update(grafter.memo.copy())
 
 
-#: The ids of picklers that dump, and the memo of which is in another order than its indices.
-unordered: Final[set[int]] = set()
-
-
-def order_memo(pickler: Any) -> None:
-    """Bring the memo into order at the end of a dump, or when somebody looks, if nobody has hold of it."""
-    unordered.discard(id(pickler))
+def put_in_order(pickler: Any) -> None:
+    """Put the memo in order before code runs that may be somebody's; it takes but one frame, as that does."""
+    start = unordered.pop(id(pickler))
     state = pickler.__dict__
-    kept = state.get("_fastpickle_memo")
-    if kept is not None:
-        kept.is_ordered = False
+    if "_fastpickle_memo" in state:
+        fetch_memo(pickler)
     memo = state.get("memo")
-    if type(memo) is not dict:
-        return
-    references = sys.getrefcount(memo)
-    if not _is_kept(pickler, memo, None, AT_END, references):
-        for key in _keys_in_order(memo):  # it is never without more than one
+    if type(memo) is dict:
+        for key in _keys_in_order(memo, start):  # it is never without more than one
             memo[key] = memo.pop(key)
 
 
-def _keys_in_order(memo: dict[int, tuple[int, Any]]) -> list[int]:
-    """Return the keys of a memo in the order of its indices; as they are, if somebody has put other things there."""
+def order_memo(pickler: Any) -> None:
+    """Put the memo in order at the end of a dump, or when somebody looks, if nobody has hold of it."""
+    state = pickler.__dict__
+    kept = state.get("_fastpickle_memo")
+    if kept is not None:
+        kept.start = unordered.pop(id(pickler))
+        return
+    memo = state.get("memo")
+    references = sys.getrefcount(memo)
+    if type(memo) is not dict or not _is_kept(pickler, memo, None, AT_END, references):
+        put_in_order(pickler)
+
+
+def _keys_in_order(memo: dict[int, tuple[int, Any]], start: int) -> list[int]:
+    """Return the keys of a memo from one on, in the order of its indices."""
+    keys = [*islice(memo, start, None)]
     try:
-        return sorted(memo, key=lambda key: memo[key][0])
-    except Exception:
-        return [*memo]
+        return [key for _, key in sorted(zip(map(_index, map(memo.__getitem__, keys)), keys, strict=True))]
+    except Exception:  # another thread has put other things there
+        return keys
 
 
 def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> bool:
@@ -115,7 +129,7 @@ def _is_kept(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where
     state = pickler.__dict__
     if grafter is not None:
         prepare_to_keep(grafter)
-    state["_fastpickle_memo"] = _Kept(memo, grafter, is_ordered=grafter is not None)
+    state["_fastpickle_memo"] = _Kept(memo, grafter, None if grafter is not None else unordered.pop(id(pickler)))
     del state["memo"]
     _note(pickler)
     if _times_fetched != times_fetched and not is_lazy(cls):
@@ -128,15 +142,15 @@ class _Kept:
 
     Attributes:
         behind: what belongs into it behind that.
-        is_ordered: whether it is in the order of its indices.
+        start: from which entry on it is in no order, if it is not.
     """
 
-    __slots__ = ("behind", "grafter", "is_ordered", "memo")
+    __slots__ = ("behind", "grafter", "memo", "start")
 
-    def __init__(self, memo: dict[int, tuple[int, Any]], grafter: Any = None, is_ordered: bool = True) -> None:
+    def __init__(self, memo: dict[int, tuple[int, Any]], grafter: Any = None, start: int | None = None) -> None:
         self.memo = memo
         self.grafter = grafter
-        self.is_ordered = is_ordered
+        self.start = start
         self.behind: list[Any] = []
 
     def fetch(self) -> dict[int, tuple[int, Any]]:
@@ -145,10 +159,11 @@ class _Kept:
             if self.grafter is not None:
                 update_memo(self.memo, self.grafter, self.behind)
                 self.grafter = None
-            if not self.is_ordered:
+            if self.start is not None:
                 memo = self.memo
-                self.memo = {key: memo[key] for key in _keys_in_order(memo)}
-                self.is_ordered = True
+                keys = [*islice(memo, self.start), *_keys_in_order(memo, self.start)]
+                self.memo = {key: memo[key] for key in keys}
+                self.start = None
         return self.memo
 
     def __reduce__(self) -> Any:

@@ -80,7 +80,7 @@ def numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
     if frame is None or extension_registry or not may_graft(pickler, plan):  # a class in there is not memoized
         return False
     if not dump.is_usual:  # somebody may have put a number there
-        if not is_usual_memo(memo):
+        if not is_usual_memo(pickler, memo):
             return False
         dump.is_usual = True  # until somebody's code runs again
     is_small = type(obj) is tuple or _are_small(obj)

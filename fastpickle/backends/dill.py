@@ -391,6 +391,7 @@ if _is_known:
     )
     hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
     hooks.warning_entries.add(id(_dill.save_type))
+    hooks.looking_up.update((id(f), f) for f in dict.values(_DillPickler.dispatch) if are_dills(f))
     hooks.saved_by_name[_dill.save_function] = _is_located
 if _is_known and FRAMES_ARE_BYTESIO:
     from . import _dill_functions  # noqa: F401  # where it is told what is known of dill's functions

@@ -26,8 +26,9 @@ from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from .._stdlib import for_batch, note, refuse_reduce_value, stock_methods
+from ..accelerator.lazymemo import put_in_order, unordered
 from ..doubts import Dump, doubt, holds, settled, watched
-from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, nothing_left, warning_entries
+from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, looking_up, nothing_left, warning_entries
 from ..objects.arrays import HEAP_TYPE
 from ..objects.asked import ASKED_FOR, ASKED_FOR_OF_DICT, HAVE_A_NAME, HIDES_WHAT_IS_READ, in_class
 from ..objects.instances import COPIED, has_own_reduce, is_default, is_plain_class
@@ -95,6 +96,8 @@ def save_object(
             reduce, rv = asked
         else:
             has_default = _has_default_reduce(dump, obj, t)
+            if not has_default and unordered and id(pickler) in unordered:
+                put_in_order(pickler)
             state["_fastpickle_plan"] = plan.in_doubt
             reduce, rv = reduce_value(pickler, obj, t)
             if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):
@@ -110,6 +113,8 @@ def save_object(
             call = pickler.save_global
             args = (obj, rv)
     else:
+        if unordered and id(pickler) in unordered and id(entry) not in looking_up:
+            put_in_order(pickler)
         own = _OWN_REDUCES.get(t)
         if own is not None and entry is own[0]:
             is_own = True

@@ -19,7 +19,7 @@ from pickle import LONG_BINGET, MEMOIZE, REDUCE
 from typing import Any, Final
 
 from .._stdlib import NO_VALUE, PARTS_OF_METHODS, Framer, entry_of
-from ..doubts import Dump
+from ..doubts import Dump, doubt
 from ..hooks import ATOM_IDS, ATOMS, Plan
 from ..objects.arrays import HEAP_TYPE
 from ..objects.asked import HAVE_A_NAME
@@ -69,7 +69,7 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
     names = dump.names
     if names is None or dump.methods is None or frame is None or state["_fastpickle_plan"] is not plan:
         return None  # it is a pickler of which more is to be asked
-    state["_fastpickle_plan"] = plan.in_doubt
+    doubt(pickler)
     memo = dump.memo
     brief = dump.brief
     proto = state["proto"]
