@@ -90,9 +90,14 @@ class Dump:
         self.light = self.weights_to_skip = 0
 
 
-def doubt(pickler: Any) -> None:
-    """Put the plan in doubt: code that is not ours is about to run, or has run."""
-    if unordered and id(pickler) in unordered:
+def doubt(pickler: Any, has_run: bool = False) -> None:
+    """Put the plan in doubt: code that is not ours is about to run, or has run.
+
+    Args:
+        pickler: the pickler.
+        has_run: whether it has run already, so that it does not see what is not in order yet.
+    """
+    if unordered and not has_run and id(pickler) in unordered:
         put_in_order(pickler)
     state = pickler.__dict__
     state["_fastpickle_plan"] = state["_fastpickle_plan"].in_doubt

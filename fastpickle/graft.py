@@ -267,7 +267,7 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
             back_off(dump)
         _take_memo_of_part(pickler, plan, grafter, obj)
         return True
-    doubt(pickler)  # a type's __hash__ may have run, or a module been imported
+    doubt(pickler, has_run=True)  # a type's __hash__ may have run, or a module been imported
     if len(obj) < SHORTEST_RUN:  # it was offered for what is in it (`has_much`), which is for another offer
         dump.has_refused_items = True
     elif len(obj) < 2 * BATCHSIZE:  # if it has more, `batches` is next
@@ -345,7 +345,7 @@ def items(pickler: Any, plan: Plan, owner: Any, some: list[Any]) -> bool:
             _take_memo_of_part(pickler, plan, grafter, owner, is_open=True)
             dump.penalty = 0
             return True
-        doubt(pickler)  # as in `whole`
+        doubt(pickler, has_run=True)  # as in `whole`
         dump.has_refused_items = True  # it may be the same at each of them
     return False
 
@@ -569,7 +569,7 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
         give_back(grafter)
         dump.penalty = dump.offers_to_skip = 0
         return True
-    doubt(pickler)  # as in `whole`
+    doubt(pickler, has_run=True)  # as in `whole`
     return False
 
 

@@ -67,7 +67,7 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0, worth: int = 1) 
         if not chunks.is_slower:
             back_off(dump)
         if chunks.grafter.table is not None:
-            doubt(pickler)
+            doubt(pickler, has_run=True)
     return chunks.done - start
 
 

@@ -98,7 +98,7 @@ def numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
         return True
     dump.has_refused_numbers = True
     last.remember_no_numbers()
-    doubt(pickler)  # as in `graft.whole`
+    doubt(pickler, has_run=True)  # as in `graft.whole`
     return False
 
 
