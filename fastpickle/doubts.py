@@ -16,7 +16,8 @@ from types import BuiltinMethodType
 from typing import Any, Final
 
 from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, Framer, is_usual_file
-from .accelerator.lazymemo import put_in_order, unordered
+from .accelerator.cpickler import unordered
+from .accelerator.lazymemo import put_in_order
 from .hooks import INSTANCE_HOOKS, NOBODYS, PLAIN, Plan, are_known, entries_of, known_tables, methods_of
 from .older import is_adapted
 

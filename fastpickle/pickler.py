@@ -59,7 +59,8 @@ from ._stdlib import (
     refuse_reduce_value,
     stock_methods,
 )
-from .accelerator.lazymemo import LazyMemo, order_memo, put_in_order, unordered
+from .accelerator.cpickler import unordered
+from .accelerator.lazymemo import LazyMemo, order_memo, put_in_order
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few

@@ -20,7 +20,8 @@ from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
-from .accelerator.lazymemo import BEHIND_ALL, order_memo, put_in_order, unordered
+from .accelerator.cpickler import unordered
+from .accelerator.lazymemo import BEHIND_ALL, order_memo, put_in_order
 from .accelerator.offers import FEWEST, may_be_plain
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed

@@ -688,7 +688,7 @@ def test_memo_of_a_part(where: str, long: str) -> None:
             if held is not None:
                 assert pickler.memo is held
         pickler.dump([obj, "end"])
-        assert not lazymemo.unordered
+        assert not cpickler.unordered
         return [*result, file.getvalue(), len(pickler.memo)]
 
     for hold in (False, True):
@@ -764,7 +764,7 @@ def test_order_that_is_seen(what: str, library: bool) -> None:
     for how in ("reduce", "entry", "iterator"):
         for is_prefilled in (False, True):
             assert seen(bases[1], how, is_prefilled) == seen(bases[0], how, is_prefilled), (how, is_prefilled)
-    assert not lazymemo.unordered
+    assert not cpickler.unordered
 
 
 def test_memo_that_is_dumped_with_within_a_dump() -> None:

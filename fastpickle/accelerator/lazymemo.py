@@ -42,7 +42,6 @@ __all__ = [
     "keep_memo",
     "order_memo",
     "put_in_order",
-    "unordered",
     "update_memo",
 ]
 
@@ -96,7 +95,7 @@ def order_memo(pickler: Any) -> None:
         return
     memo = state.get("memo")
     references = sys.getrefcount(memo)
-    if type(memo) is not dict or not _is_kept(pickler, memo, None, AT_END, references):
+    if type(memo) is not dict or not _is_kept(pickler, memo, None, _AT_END, references):
         put_in_order(pickler)
 
 
@@ -216,7 +215,7 @@ AT_ROOT: Final = "root"
 IN_BATCHES: Final = "batches"
 BEHIND_ALL: Final = "behind all"
 BEHIND_FEW: Final = "behind few"
-AT_END: Final = "end"
+_AT_END: Final = "end"
 
 
 class LazyMemo:

@@ -26,7 +26,8 @@ from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from .._stdlib import for_batch, note, refuse_reduce_value, stock_methods
-from ..accelerator.lazymemo import put_in_order, unordered
+from ..accelerator.cpickler import unordered
+from ..accelerator.lazymemo import put_in_order
 from ..doubts import Dump, doubt, holds, settled, watched
 from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, looking_up, nothing_left, warning_entries
 from ..objects.arrays import HEAP_TYPE
