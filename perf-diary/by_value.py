@@ -216,7 +216,7 @@ MUCH: dict[str, Callable[[], Any]] = {
     "dict of 20 packages, texts, functions": lambda: {
         "packages": _packages(20), "key": of_main, "texts": _texts(), "also": [_closure(1)]
     },
-    "instance with 20 packages": lambda: Setting(name="a", value=_packages(20)),  # type: ignore[arg-type]
+    "instance with 20 packages": lambda: Setting(name="a", value=_packages(20)),  # type: ignore[arg-type]  # no int
     "defaultdict of a lambda": lambda: collections.defaultdict(_LAMBDA, enumerate(_texts())),
     "20 closures over a package": lambda: [*map(_closure, _packages(20))],
 }  # fmt: skip

@@ -99,7 +99,7 @@ def test_bytes(name: str) -> None:
 def test_without_a_pickler(name: str, written: list[bool]) -> None:
     """Plain data is written for a pickler that is not filled; for others than multiprocess's own it is not tried."""
 
-    class Own(Forking):  # type: ignore[misc]
+    class Own(Forking):  # type: ignore[misc]  # multiprocess has no types
         pass
 
     obj = OBJS[name]()
