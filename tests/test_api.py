@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from oracle import samples
-from oracle.allowed import PYPY
 from oracle.compare import ALL, describe_error
 from test_install import in_child
 
@@ -78,9 +77,7 @@ def test_signatures(name: str) -> None:
 @pytest.mark.parametrize("sample", samples.SAMPLES)
 def test_dumps(sample: str) -> None:
     """The functions give the bytes of `pickle._dumps`, or its error."""
-    for protocol in (None, -1, *ALL):
-        if PYPY and sample == "by default" and protocol in (0, 1):
-            continue  # endless there, and where its stack ends, PyPy 8.0.1 crashes now and then
+    for protocol in (None, -1, *samples.where_it_ends(sample, ALL)):
 
         def attempt(dumps: Any) -> Any:
             try:

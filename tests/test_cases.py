@@ -370,6 +370,7 @@ def _in_itself(kind: Any) -> Any:
     return [(outer,)]
 
 
+@pytest.mark.skipif(PYPY, reason="where its stack ends is up to its JIT, and it crashes there now and then")
 @pytest.mark.parametrize(
     "kind", [list, dict, collections.OrderedDict, functools.partial(collections.defaultdict, int)], ids=str
 )

@@ -254,6 +254,8 @@ def check(seed: int) -> None:
     """Compare one graph's bytes."""
     obj, protocol = graph(random.Random(seed))
     expected = outcome(stock_dumps, obj, protocol)
+    if PYPY and expected == (RecursionError, None):
+        return  # where its stack ends is up to its JIT, and it crashes there now and then
     for _ in range(2):  # the second time something is remembered
         assert outcome(fastpickle.dumps, obj, protocol) == expected, seed
     assert outcome(written, fastpickle.Pickler, obj, protocol) == expected, seed

@@ -123,7 +123,7 @@ class ValueSuite(Suite):
     @pytest.mark.parametrize("name", samples.SAMPLES)
     def test_sample(self, name: str) -> None:
         """Graphs of all kinds."""
-        self.check_made(samples.SAMPLES[name])
+        self.check_made(samples.SAMPLES[name], protocols=samples.where_it_ends(name, ALL))
 
     @pytest.mark.parametrize("kind", samples.CONTAINERS)
     def test_sizes(self, kind: str) -> None:
