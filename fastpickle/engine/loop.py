@@ -272,10 +272,10 @@ def save_all(
                         batch = x[:]  # a snapshot, as stock takes one of each batch
                         k = len(batch)
                         if (
-                            not k
+                            (k < SHORTEST_RUN and (not may_graft or len(opened) >= _DEPTH))
+                            or not k
                             or id(type(batch[0])) in ATOM_IDS
-                            or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(dump, batch)))
-                            or (k >= SHORTEST_RUN and is_row(batch))
+                            or (not has_much(dump, batch) if k < SHORTEST_RUN else is_row(batch))
                         ):
                             i = len(memo)
                             memo[key] = i, x
@@ -307,12 +307,10 @@ def save_all(
                         batch = [*chain.from_iterable(x.items())]
                         k = len(batch)
                         if (
-                            not k
+                            (k < 2 * SHORTEST_RUN and (not may_graft or len(opened) >= _DEPTH))
+                            or not k
                             or id(type(batch[1])) in ATOM_IDS
-                            or (
-                                k < 2 * SHORTEST_RUN
-                                and not (may_graft and len(opened) < _DEPTH and has_much(dump, batch, 1))
-                            )
+                            or (k < 2 * SHORTEST_RUN and not has_much(dump, batch, 1))
                         ):
                             i = len(memo)
                             memo[key] = i, x
@@ -346,8 +344,9 @@ def save_all(
                         k < SHORTEST_OF_ATOMS
                         and plan.short_tuples
                         and (
-                            id(type(x[0])) in ATOM_IDS
-                            or (k < SHORTEST_RUN and not (may_graft and len(opened) < _DEPTH and has_much(dump, x)))
+                            (k < SHORTEST_RUN and (not may_graft or len(opened) >= _DEPTH))
+                            or id(type(x[0])) in ATOM_IDS
+                            or (k < SHORTEST_RUN and not has_much(dump, x))
                         )
                     ):
                         if k > 3 or proto < 2:
