@@ -43,6 +43,7 @@ from fastpickle import graft, hooks
 from fastpickle._stdlib import CPickler, awkward_batches
 from fastpickle.accelerator import chunks, cpickler, lazymemo
 from fastpickle.accelerator import offers as offering
+from fastpickle.accelerator.weights import full_weight
 from fastpickle.at_once import quick
 from fastpickle.engine import plain
 from fastpickle.objects import instances
@@ -825,8 +826,8 @@ def test_weight() -> None:
         ({1, 2, 3}, 3, 3),
         ([{1, 2, 3}, {4, 5}], 4, 6),
     ):
-        assert least <= graft.full_weight(obj, {}) <= most, obj
-    assert graft.full_weight([shared], {id(shared): (0, shared)}) == 1
+        assert least <= full_weight(obj, {}) <= most, obj
+    assert full_weight([shared], {id(shared): (0, shared)}) == 1
 
 
 def test_few_containers_of_much_are_for_c(offers: list[tuple[str, Any]]) -> None:

@@ -28,8 +28,8 @@ from .. import graft
 from .._stdlib import BATCHSIZE, stock_methods
 from ..accelerator.lazymemo import fetch_memo, keep_behind
 from ..accelerator.offers import FEWEST
+from ..accelerator.weights import has_much
 from ..doubts import doubt, holds, outside, settled
-from ..graft import has_much
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, Plan, Reduced, Write
 from ..objects.likely import is_somebodys
 from ..opcodes import (

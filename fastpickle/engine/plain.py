@@ -36,8 +36,9 @@ from .._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, st
 from ..accelerator import chunks
 from ..accelerator.offers import FEWEST, is_for_batches
 from ..accelerator.unmemoized import may_be_numbers, numbers
+from ..accelerator.weights import full_weight, weight
 from ..doubts import holds, outside
-from ..graft import ENTRIES_PER_INSTANCE, full_weight, weight
+from ..graft import ENTRIES_PER_INSTANCE
 from ..hooks import Plan, Write
 from ..opcodes import pack_bytearray8
 from .levels import end_frozenset, end_known_tuple, end_tuple, put
