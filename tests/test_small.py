@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import io
 import pathlib
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import hooked, objects
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, PythonFile, Run, check
+from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_dumps
 from oracle.engines import ORACLE, PURE, Pure, Stock
 
 import fastpickle
@@ -314,6 +315,45 @@ def test_more_than_a_frame(place: int, n: int, levels: int) -> None:
         return nested
 
     same(make, protocols=(4, 5))
+
+
+class _Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+def _with_a_reduce(cls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cls, "__reduce__", lambda self: (cls, (7, 8)), raising=False)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: objects.SlottedByDefault(1, x),
+        lambda x: _Pair(1, x),
+        lambda x: collections.OrderedDict(a=1, b=x),
+        lambda x: collections.deque([1, x]),
+        lambda x: ValueError(x),
+    ],
+    ids=["slots", "namedtuple", "OrderedDict", "deque", "exception"],
+)
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_after_others_of_its_class(make: Callable[[Any], Any], protocol: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found in one instance says nothing of the next: small, large, shared, endless, with another reduce."""
+    shared: list[Any] = ["shared"]
+    inside: list[Any] = []
+    inside.append(make(inside))
+    values = [1, 2, [*range(2000)], shared, [{"k": i, "x": shared} for i in range(40)], inside, objects.Plain(), 3]
+    for _ in range(2):
+        for value in values:
+            obj = make(value)
+            for _ in range(3):
+                assert fastpickle.dumps(obj, protocol) == stock_dumps(obj, protocol)
+    if type(obj).__module__ == __name__ or isinstance(obj, objects.SlottedByDefault):
+        _with_a_reduce(type(obj), monkeypatch)
+    for value in values:
+        obj = make(value)
+        assert fastpickle.dumps(obj, protocol) == stock_dumps(obj, protocol)
 
 
 def test_interrupted() -> None:

@@ -142,17 +142,12 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
                 may_graft = False
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
-        elif (
-            (last.not_at_once and last.is_not_at_once(id(t)))
-            or (id(t) in were_known and only_reads(t))  # a call less for most; what is in it is found, too
-            or is_for_stock(t)
-            or id(t) in BY_NAME
-            or is_leaf(t)
-            or only_reads(t)  # as has been found now
-            or is_array(t)
-        ):
+        elif last.not_at_once and last.is_not_at_once(id(t)):
             content = _SOMEBODYS
-        elif has_only_a_dict(t):
+        elif id(t) != last.held and (is_for_stock(t) or id(t) in BY_NAME or is_leaf(t) or only_reads(t) or is_array(t)):
+            last.remember_not_at_once(id(t))  # there are six calls in that
+            content = _SOMEBODYS
+        elif id(t) != last.held and has_only_a_dict(t):
             state = obj.__dict__
             if type(state) is not dict:
                 return False
@@ -165,6 +160,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             held = held_by(obj, t)  # if it is little, nothing is to be gained
             if held is None or _content(held, tuple, _FEW) >= _INSTANCES:  # in which there may be much
                 return False
+            last.held = id(t)
             content = _SOMEBODYS
         if content == _ARRAYS:
             if may_graft and is_own and not getattr(pickler, "_fastpickle_is_refused", False):

@@ -35,6 +35,7 @@ class _Last:
         kind: what gives C picklers for what C met many instances in (`cpickler`); None if it did not.
         like: the likeness of that: the ids of its type and of the type of its first item.
         root: the id of the class of what is dumped, or was last.
+        held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
         large: the id of the class of the last instance that a library's dump was large of; 0 if there was none.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
@@ -45,8 +46,8 @@ class _Last:
     """
 
     __slots__ = (
-        "gave_up_for", "kind", "large", "like", "much", "not_at_once", "not_brief", "patience", "patience_with_much",
-        "patience_with_numbers", "refused", "root",
+        "gave_up_for", "held", "kind", "large", "like", "much", "not_at_once", "not_brief", "patience",
+        "patience_with_much", "patience_with_numbers", "refused", "root",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class _Last:
         self.like: tuple[int, ...] = ()
         self.refused: tuple[int, ...] = ()
         self.patience = 0
-        self.root = self.large = 0
+        self.root = self.large = self.held = 0
         self.much = 0
         self.patience_with_much = 0
         self.patience_with_numbers = 0
