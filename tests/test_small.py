@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import hooked, objects
+from oracle import hooked, objects, samples
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_dumps
 from oracle.engines import ORACLE, PURE, Pure, Stock
@@ -24,6 +24,7 @@ from fastpickle import hooks
 from fastpickle._stdlib import CPickler
 from fastpickle.at_once import small
 from fastpickle.engine.parts import SHORTEST_RUN
+from fastpickle.objects.last import last
 
 pytestmark = pytest.mark.skipif(PYPY, reason="PyPy has a path of its own")
 
@@ -315,6 +316,24 @@ def test_more_than_a_frame(place: int, n: int, levels: int) -> None:
         return nested
 
     same(make, protocols=(4, 5))
+
+
+@pytest.mark.parametrize("protocol", ALL)
+def test_without_a_look(protocol: int) -> None:
+    """Where many dumps in a row were plain data the next one is not looked at first, whatever is in it."""
+    for name, make in {**SMALL, **NOT_SMALL, **samples.SAMPLES, **samples.VALUES}.items():
+
+        def steps(run: Run, make: Callable[[], Any] = make) -> None:
+            for obj in (make(), [make()], {"a": make()}, (1, [make()], "z")):
+                last.looks_for_nothing = 1000
+                run.pickler.dump(obj)
+                run.pickler.clear_memo()
+
+        check(ORACLE, PURE, steps, protocols=samples.where_it_ends(name, (protocol,)), case=name)
+    for file in (io.BytesIO(), PythonFile()):
+        last.looks_for_nothing = 1000
+        Pure(file, protocol).dump([1, {"a": objects.Plain()}])
+        assert last.looks_for_nothing == 0
 
 
 class _Pair(NamedTuple):

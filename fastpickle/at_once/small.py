@@ -84,6 +84,8 @@ _FEW_ARRAYS: Final = 20
 _FEW_READERS: Final = 5
 #: So many leaves are written sooner in runs.
 _MANY_LEAVES: Final = 32
+#: After so many looks in a row that found nothing but plain data the next ones are left out, until something is found.
+_SURE: Final = 16
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
 _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
@@ -126,7 +128,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             content = _TASK
         elif is_container and not is_own and last.not_at_once and last.is_not_at_once(key_of_row(obj, t)):
             content = _SOMEBODYS
-        elif is_container and not may_graft and _begins_plain(obj, t):
+        elif is_container and not may_graft and (last.looks_for_nothing >= _SURE or _begins_plain(obj, t)):
             pass  # most often, and if there is an instance below it will be found
         elif is_container:
             table = type(pickler).dispatch  # a library that edits stock's has C asked less
@@ -178,6 +180,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     plan = hooks.plan(pickler)
     rule = plan.small_rule
     if rule is None:
+        last.looks_for_nothing = 0  # here it would not be found
         return False
     state = pickler.__dict__
     framer = state["framer"]
@@ -189,10 +192,9 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         or framer.current_frame is not None
         or "_fastpickle_plan" in state  # inside of a dump
         or (rule.lengths is not None and not (lengths := rule.lengths(pickler)))
+        or not (isinstance(file := file_write.__self__, BytesIO) or is_usual_file(file))  # another one sees each write
     ):
-        return False
-    file = file_write.__self__
-    if not (isinstance(file, BytesIO) or is_usual_file(file)):  # another one sees what is written at a time
+        last.looks_for_nothing = 0
         return False
     if may_graft and "_fastpickle_is_refused" in state:  # by C
         may_graft = False
@@ -217,6 +219,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
             rest = opened[0][2] if opened else iter([*obj.values()] if t is dict else obj)
             is_for_few = (bool(opened) or content < _MUCH) and _is_next_no_plain_data(rest)
             if is_for_few and not content:
+                last.looks_for_nothing = 0
                 content = _content(obj, t, _MANY)
         if is_for_few and not is_all and pieces and rule is not STOCK_RULE:
             is_for_few = not _may_have_names(rule, plan.proto, lengths, b"".join(pieces), memo)
@@ -272,7 +275,9 @@ def _begins_plain(obj: Any, t: type) -> bool:
     """Tell whether a list, dict or tuple has only plain data in it at the top, and if it is long, in its first row."""
     values = obj.values() if t is dict else obj
     if not PLAIN_IDS.issuperset(map(id, map(type, values))):
+        last.looks_for_nothing = 0
         return False
+    last.looks_for_nothing += 1
     if len(values) < SHORTEST_RUN:
         return True
     first = next(iter(values))

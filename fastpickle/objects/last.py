@@ -7,6 +7,7 @@
     written at once                                 tried
     what looked like numbers was something else --> the next ones are not taken for that (`unmemoized`)
     a library's dump of an instance was large ----> the next one of its class is not begun hook by hook
+    small dumps in a row were only plain data ---> the next one is not looked at before it is encoded (`small`)
     what a reduce gave was not brief -------------> a few objects of its class are saved hook by hook
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
@@ -36,6 +37,7 @@ class _Last:
         like: the likeness of that: the ids of its type and of the type of its first item.
         root: the id of the class of what is dumped, or was last.
         held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
+        looks_for_nothing: how many looks in a row at what is dumped found only plain data (`small`).
         large: the id of the class of the last instance that a library's dump was large of; 0 if there was none.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
@@ -46,8 +48,8 @@ class _Last:
     """
 
     __slots__ = (
-        "gave_up_for", "held", "kind", "large", "like", "much", "not_at_once", "not_brief", "patience",
-        "patience_with_much", "patience_with_numbers", "refused", "root",
+        "gave_up_for", "held", "kind", "large", "like", "looks_for_nothing", "much", "not_at_once", "not_brief",
+        "patience", "patience_with_much", "patience_with_numbers", "refused", "root",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -62,6 +64,7 @@ class _Last:
         self.patience = 0
         self.root = self.large = self.held = 0
         self.much = 0
+        self.looks_for_nothing = 0
         self.patience_with_much = 0
         self.patience_with_numbers = 0
         self.not_at_once: dict[int, int] = {}
