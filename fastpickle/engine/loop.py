@@ -272,7 +272,7 @@ def save_all(
                         batch = x[:]  # a snapshot, as stock takes one of each batch
                         k = len(batch)
                         if (
-                            (k < SHORTEST_RUN and (not may_graft or len(opened) >= _DEPTH))
+                            (k < SHORTEST_RUN and (not may_graft or len(opened) >= _DEPTH))  # the cheapest first
                             or not k
                             or id(type(batch[0])) in ATOM_IDS
                             or (not has_much(dump, batch) if k < SHORTEST_RUN else is_row(batch))
