@@ -38,7 +38,7 @@ from .asked import (
     are_texts,
     in_class,
 )
-from .stdlibs import CALL_OTHERS, ENTRIES, OF_EXCEPTIONS, STDLIBS, functions_of, is_learnt
+from .stdlibs import CALL_OTHERS, ENTRIES, OF_EXCEPTIONS, STDLIBS, is_as_imported, is_changeable, is_learnt
 
 __all__ = [
     "COPIED",
@@ -55,6 +55,7 @@ __all__ = [
     "is_plain_class",
     "names",
     "own_reduce",
+    "usual_names",
 ]
 
 
@@ -104,17 +105,22 @@ def names(t: type, entry: Any) -> Names | None:
     Returns:
         None if not; otherwise the names that must not be in an instance's `__dict__`, perhaps none.
     """
+    unchanged = _unchanged.get(t)
+    if unchanged is not None:
+        return unchanged if entry is ENTRIES.get(t) else None
+    found = _names(t, entry)
+    if found is not None and not any(map(is_changeable, t.__mro__)):
+        _unchanged[t] = found
+    return found
+
+
+#: What was found of those types that nobody can change.
+_unchanged: dict[type, Names] = {}
+
+
+def _names(t: type, entry: Any) -> Names | None:
     if t in STDLIBS or is_learnt(t):
-        if entry is not ENTRIES.get(t):
-            return None
-        unchanged = _unchanged.get(t)
-        if unchanged is None:
-            if functions_of(t) != STDLIBS[t]:
-                return None
-            unchanged = _hiding(t)
-            if all(c.__flags__ & (HEAP_TYPE | _IMMUTABLE) != HEAP_TYPE for c in t.__mro__):
-                _unchanged[t] = unchanged
-        return unchanged
+        return _hiding(t) if entry is ENTRIES.get(t) and is_as_imported(t) else None
     if entry is not None:
         return None
     if arrays.is_dtype(t):
@@ -132,12 +138,6 @@ def names(t: type, entry: Any) -> Names | None:
     elif not is_default(t):
         return None
     return _hiding(t)
-
-
-#: What was found of those of `STDLIBS` that nobody can change.
-_unchanged: dict[type, Names] = {}
-#: The flag of classes written in C that nobody can change, although they are heap types.
-_IMMUTABLE = 1 << 8
 
 
 def _hiding(t: type) -> Names:
@@ -218,11 +218,12 @@ def is_default(t: type) -> bool:
         return _is_known(t, getstate)
     return (
         type(slots) is list
-        and len(slots) < 500
+        and len(slots) < _MOST_SLOTS
         and all(type(in_class(t, name)) is MemberDescriptorType for name in slots)
     )
 
 
+_MOST_SLOTS = 500
 #: The reduces, by id, of exceptions, which look nothing up; and of sets, which ask for a state as object's.
 _REDUCES_OF_EXCEPTIONS = frozenset(map(id, (vars(BaseException)["__reduce__"], vars(OSError)["__reduce__"])))
 #: Instances of these have a `__dict__` once somebody asks for it, and in what their reduce gives then.
@@ -344,6 +345,58 @@ def own_reduce(t: type, proto: int) -> Callable[[Any], Any] | None:
     return lambda obj: (newobj, args, function(obj))
 
 
+def usual_names(t: type) -> Names | None:
+    """Tell, in 1 us, what `names` does of most classes: those that have but a `__dict__` or slots, enums, namedtuples.
+
+    Args:
+        t: a type that has no entry in `copyreg.dispatch_table`.
+
+    Returns:
+        What `names` does; None if that has to be asked.
+    """
+    if type(t) is enum.EnumMeta:
+        return ASKED_FOR if _is_usual_enum(t) else None
+    if type(t) is not type:
+        return None
+    if t.__dictoffset__:
+        return ASKED_FOR if has_only_a_dict(t) else None
+    of_class = t.__dict__
+    slots = of_class.get("__slotnames__")  # where the first reduce has left them
+    if type(slots) is not list:
+        return None
+    *classes, base, _ = t.__mro__
+    if base is tuple:
+        function = of_class.get("__getnewargs__")
+        is_usual = (
+            classes == [t]
+            and not slots
+            and type(function) is FunctionType
+            and function.__code__ is _namedtuple_getnewargs
+            and of_class.keys().isdisjoint(_ASKED_OF_TUPLES)
+        )
+        return NOBODYS if is_usual else None
+    for c in (*classes, base):
+        if not c.__flags__ & HEAP_TYPE or not c.__dict__.keys().isdisjoint(_ASKED_OF_SLOTS):
+            return None
+    for name in slots:
+        if type(of_class.get(name)) is not MemberDescriptorType and type(in_class(t, name)) is not MemberDescriptorType:
+            return None
+    return NOBODYS if len(slots) < _MOST_SLOTS else None
+
+
+def _is_usual_enum(t: type) -> bool:
+    if len(t.__mro__) != len((t, enum.Enum, object)) or t.__base__ is not enum.Enum:
+        return False
+    of_class = t.__dict__
+    of_enum = enum.Enum.__dict__
+    return (
+        id((of_class if "__reduce_ex__" in of_class else of_enum).get("__reduce_ex__")) in _ENUM_REDUCES
+        and of_class.keys().isdisjoint(_ASKED_OF_ENUMS)
+        and of_enum.keys().isdisjoint(_GOT)
+        and type(of_enum.get("__dict__")) is type(_DICT)
+    )
+
+
 def has_only_a_dict(t: type) -> bool:
     """Tell, in 0.5 us, whether `is_default`, `is_plain_class` and `is_bare` are sure to hold for a class."""
     if type(t) is not type or not t.__dictoffset__ or t.__basicsize__ != _Dummy.__basicsize__ or t.__itemsize__:
@@ -354,7 +407,7 @@ def has_only_a_dict(t: type) -> bool:
         of_class = vars(c)
         if (
             not c.__flags__ & HEAP_TYPE
-            or not _UNUSUAL.isdisjoint(of_class)
+            or not of_class.keys().isdisjoint(_UNUSUAL)  # of a set it would look up all that a class has
             or type(of_class.get("__dict__", _DICT)) is not type(_DICT)
             or type(slots := of_class.get("__slotnames__", _NO_SLOTS)) is not list
             or slots
@@ -383,8 +436,12 @@ def has_known_reduce(t: type) -> bool:
 
 
 #: What a class has that changes how an attribute is got, or what comes of a reduce.
-_ASKED_OR_GOT = frozenset(ASKED_FOR) | {"__getattribute__", "__getattr__", "__class__"}
-_UNUSUAL = _ASKED_OR_GOT | {"__slots__"}
+_GOT = ("__getattribute__", "__getattr__", "__class__")
+_ASKED_OR_GOT = frozenset((*ASKED_FOR, *_GOT))
+_ASKED_OF_SLOTS = (*_ASKED_OR_GOT, "__dict__")
+_UNUSUAL = (*_ASKED_OR_GOT, "__slots__")
+_ASKED_OF_ENUMS = (*_GOT, "__dict__", "__reduce__", "_value_")
+_ASKED_OF_TUPLES = tuple({*_ASKED_OF_SLOTS, "__iter__", "__len__"} - {"__getnewargs__"})
 _NO_SLOTS: list[str] = []
 _UNKNOWN: Any = None
 

@@ -28,7 +28,7 @@ from .._stdlib import NO_VALUE, entry_of, stock_methods
 from ..hooks import Plan
 from .arrays import HEAP_TYPE, is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
 from .asked import ASKED_FOR, METACLASS_IDS, METACLASSES, Names, are_texts, hides_no_reduce
-from .instances import has_own_reduce, is_bare, names, own_reduce
+from .instances import has_own_reduce, is_bare, names, own_reduce, usual_names
 from .last import last
 from .likely import is_somebodys
 from .stdlibs import ENTRIES, LOOKED_INTO, is_array
@@ -160,7 +160,8 @@ def is_refused(pickler: Any, plan: Plan, t: type) -> bool:
 
 def find_hiding(pickler: Any, plan: Plan, t: type) -> Names | None:
     """Tell whether instances of `t` may be reduced by anybody, as `instances.names` does, for this pickler."""
-    if is_somebodys(t):  # what comes next takes 5 us
+    usual = usual_names(t)
+    if usual is None and is_somebodys(t):  # what comes next takes 5 us
         last.gave_up_for = id(t)
         return None
     if plan.proto < 2 or pickler.dispatch.get(t) is not None or (plan.is_choice is not None and plan.is_choice(t)):
@@ -168,6 +169,8 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> Names | None:
     entry = entry_of(copyreg.dispatch_table, t)
     if reduce_entry(pickler, t) is not entry or (entry is None and NO_VALUE is not None):  # None is no function
         return None
+    if usual is not None and entry is NO_VALUE:
+        return usual
     found = names(t, None if entry is NO_VALUE else entry)
     if found is not None and is_of_numpy(t) and builtins.__import__ is not usual_import:
         return None  # it is called for each reduce

@@ -21,7 +21,7 @@ from array import array
 from collections.abc import Callable
 from decimal import Decimal
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 from . import arrays
 from .arrays import HEAP_TYPE
@@ -37,13 +37,18 @@ __all__ = [
     "are_keys_pure",
     "functions_of",
     "is_array",
+    "is_as_imported",
+    "is_changeable",
     "is_learnt",
 ]
 
 
 def functions_of(t: type) -> tuple[Any, ...]:
     """Return all that a reduce of an instance of `t` asks the class for."""
-    return tuple(in_class(t, name) for name in (*sorted(ASKED_FOR_OF_DICT), "__getattribute__"))
+    return tuple(in_class(t, name) for name in _FUNCTIONS)
+
+
+_FUNCTIONS: Final = (*sorted(ASKED_FOR_OF_DICT), "__getattribute__")
 
 
 #: Types whose reduce runs only the standard library's code, and what that was at import.
@@ -57,6 +62,37 @@ STDLIBS: dict[type, tuple[Any, ...]] = {
         operator.attrgetter, re.Pattern,
     )
 }  # fmt: skip
+
+
+def is_as_imported(t: type) -> bool:
+    """Tell whether `functions_of` a type of `STDLIBS` are still those of its import."""
+    mro, held = _right.get(t, _NOT_SEEN)
+    if mro is t.__mro__:
+        for c, _, ids in held:
+            if [*map(id, map(c.__dict__.get, _FUNCTIONS))] != ids:
+                break
+        else:
+            return True
+    if functions_of(t) != STDLIBS[t]:
+        return False
+    held = []
+    for c in t.__mro__:
+        if is_changeable(c):
+            found = [*map(c.__dict__.get, _FUNCTIONS)]
+            held.append((c, found, [*map(id, found)]))
+    _right[t] = t.__mro__, held
+    return True
+
+
+def is_changeable(c: type) -> bool:
+    """Tell whether what stands in a class may be changed: not if it is written in C, nor in most heap types of C."""
+    return c.__flags__ & (HEAP_TYPE | _IMMUTABLE) == HEAP_TYPE
+
+
+_IMMUTABLE: Final = 1 << 8
+#: What `is_as_imported` has found to be right: the classes, and what stands in those that can be changed, with its ids.
+_right: Final[dict[type, tuple[Any, list[tuple[type, list[Any], list[int]]]]]] = {}
+_NOT_SEEN: Final[tuple[Any, list[Any]]] = None, []
 #: Those of them in which there is nothing else, or next to nothing.
 LEAVES = set(
     map(id, STDLIBS.keys() - {collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter})
