@@ -152,18 +152,23 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         try:
             t = type(obj)
             is_few: int | None = False
+            is_as_last = False
             if id(t) not in hooks.ATOM_IDS:
                 may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
-                if may_graft and (id(t) in hooks.CONTAINER_IDS or (type(t) is type and hooks.writers)):
-                    try:
-                        write = hooks.writers.get(id(type(self).dump))
-                    except Exception:  # it is a descriptor that raises
-                        write = None
-                    if write is not None and write(self, obj):
+                is_as_last = last.few_left > 0 and small.goes_by_hooks(self, obj, t)
+                if is_as_last:
+                    is_few = None
+                else:
+                    if may_graft and (id(t) in hooks.CONTAINER_IDS or (type(t) is type and hooks.writers)):
+                        try:
+                            write = hooks.writers.get(id(type(self).dump))
+                        except Exception:  # it is a descriptor that raises
+                            write = None
+                        if write is not None and write(self, obj):
+                            return
+                    is_few = small.at_once(self, obj, t, may_graft)
+                    if is_few or (is_few is False and may_graft and graft.at_once(self, obj)):
                         return
-                is_few = small.at_once(self, obj, t, may_graft)
-                if is_few or (is_few is False and may_graft and graft.at_once(self, obj)):
-                    return
             try:
                 if self.proto >= 2:
                     self.write(PROTO + pack("<B", self.proto))
@@ -178,11 +183,14 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
                 try:
                     self.save(obj)
+                    if not is_as_last:
+                        small.learn_from_few(self, obj, t)
                 finally:
                     if self._fastpickle_plan is few:  # most often, and then its `__dict__` need not be asked for
                         _delattr(self, "_fastpickle_plan")
                     else:
                         undo_few(self)
+                        last.few_left = 0
             else:
                 self.save(obj)
             self.write(STOP)

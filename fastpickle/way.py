@@ -126,6 +126,8 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         plan = hooks.plan(pickler)
         if not plan or _are_mostly_somebodys(plan, obj, t):
             return PLAIN, None
+        if outer is FEW:
+            last.few_left = 0
     else:
         is_written = (
             t is tuple and outer is ASIDE and _may_be_brief(obj) and save_tuple(pickler, hooks.plan(pickler), obj)

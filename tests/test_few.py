@@ -309,6 +309,7 @@ def test_way(name: str, by_python: bool | None, with_c: bool | None, tried: list
     Pure(io.BytesIO(), 4).dump(SMALL[name]())
     assert tried == [by_python]
     if CPickler is not None:
+        last.forget()
         fastpickle.Pickler(io.BytesIO(), 4).dump(SMALL[name]())
         assert tried == [by_python, with_c]
 

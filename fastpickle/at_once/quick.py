@@ -71,7 +71,10 @@ class Quick:
             arguments: what an instance is made with besides; nothing of it matters to what C is asked to write.
         """
         t = type(obj)
-        if self._is_for_c is not None:
+        is_as_last = last.few_refused and last.is_refused_few(obj, t)
+        if is_as_last:
+            pickled = None
+        elif self._is_for_c is not None:
             pickled = self._by_c(obj, protocol) if self._is_for_c(obj, t) else None
         else:
             pickled = self._by_c(obj, protocol) if t is dict or t is list or not is_for_stock(t) else None

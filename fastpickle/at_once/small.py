@@ -31,7 +31,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.arrays import HEAP_TYPE
 from ..objects.instances import has_only_a_dict
 from ..objects.known import METACLASS_IDS
-from ..objects.last import key_of_row, last
+from ..objects.last import are_few, key_of_row, last
 from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
 from ..objects.stdlibs import is_array
 from ..older import overrides_batches
@@ -64,7 +64,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["at_once"]
+__all__ = ["at_once", "goes_by_hooks", "learn_from_few"]
 
 #: A container of more items, keys and values, is left to the loop, which has a column of them encoded at once.
 _MOST_ITEMS: Final = 24
@@ -82,6 +82,8 @@ _FEW_LEAVES: Final = 20
 _FEW_ARRAYS: Final = 20
 #: So many objects whose reduce only reads them: to see what it reads takes as long as they do.
 _FEW_READERS: Final = 5
+#: So much is memoized in a dump that goes hook by hook, at the most, if the next one like it is to go on without a look.
+_FEW_MEMOIZED: Final = 24
 #: So many leaves are written sooner in runs.
 _MANY_LEAVES: Final = 32
 #: After so many looks in a row that found nothing but plain data the next ones are left out, until something is found.
@@ -89,6 +91,48 @@ _SURE: Final = 16
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
 _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
+
+
+def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
+    """Tell whether a dump is to go hook by hook without a look at it, as the last one with such an object did.
+
+    It is what `at_once` says by None, in a fourth of the time; if there is more in it, there is a plan for that.
+
+    Args:
+        pickler, obj, t: as for `at_once`.
+    """
+    try:
+        cls = type(pickler)
+        few = last.few.get(cls.save)
+        if (
+            not few
+            or not are_few(few, obj, t)
+            or (TELLS_WHOSE and overrides_batches(cls))
+            or pickler._fastpickle_plan is not None
+        ):
+            return False
+    except Exception:  # as there
+        return False
+    last.few_left -= 1
+    return True
+
+
+def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
+    """Remember for `goes_by_hooks` that a dump went hook by hook, if there was little in it."""
+    memo = pickler.memo
+    if type(memo) is dict and len(memo) <= _FEW_MEMOIZED:
+        save = type(pickler).save
+        types = _types_of(obj, t)
+        refused = [x for x in types if is_for_stock(x)]
+        if refused or save is hooks.own_save:  # a library's went so for something below, perhaps
+            last.remember_few(save, refused or types, refused)
+
+
+def _types_of(obj: Any, t: type) -> list[type]:
+    """Return the type of what is dumped, or those of what is in a container, but for plain data."""
+    if t is list or t is tuple or t is dict:
+        return [x for x in map(type, [*obj.values()] if t is dict else obj) if id(x) not in PLAIN_IDS]
+    return [t]
 
 
 def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:

@@ -9,6 +9,7 @@
     a library's dump of an instance was large ----> the next one of its class is not begun hook by hook
     small dumps in a row were only plain data ---> the next one is not looked at before it is encoded (`small`)
     what a reduce gave was not brief -------------> a few objects of its class are saved hook by hook
+    a dump went hook by hook, and was little -----> so do the next ones with such an object, without a look at them
     C met many instances -------------------------> for the like of that it begins with the C pickler that was right
 
 What is remembered is a guess, never a reason for other bytes: wrong, C has begun in vain.
@@ -23,7 +24,7 @@ from typing import Any, Final
 
 from ..hooks import CONTAINER_IDS
 
-__all__ = ["key_of_row", "last"]
+__all__ = ["are_few", "key_of_row", "last"]
 
 
 class _Last:
@@ -36,6 +37,11 @@ class _Last:
         kind: what gives C picklers for what C met many instances in (`cpickler`); None if it did not.
         like: the likeness of that: the ids of its type and of the type of its first item.
         root: the id of the class of what is dumped, or was last.
+        few: the ids of the classes of what was dumped hook by hook, or stood at the top of that, and was little; by the
+            `save` of its picklers.
+        few_left: how many more dumps like that go hook by hook without a look at them; then, or once there was more in
+            one, the next one is looked at.
+        few_refused: the ids of those of these classes at which C gives up.
         held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
         looks_for_nothing: how many looks in a row at what is dumped found only plain data (`small`).
         large: the id of the class of the last instance that a library's dump was large of; 0 if there was none.
@@ -48,8 +54,8 @@ class _Last:
     """
 
     __slots__ = (
-        "gave_up_for", "held", "kind", "large", "like", "looks_for_nothing", "much", "not_at_once", "not_brief",
-        "patience", "patience_with_much", "patience_with_numbers", "refused", "root",
+        "few", "few_left", "few_refused", "gave_up_for", "held", "kind", "large", "like", "looks_for_nothing", "much",
+        "not_at_once", "not_brief", "patience", "patience_with_much", "patience_with_numbers", "refused", "root",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -57,6 +63,9 @@ class _Last:
 
     def forget(self) -> None:
         """Be as before the first dump."""
+        self.few: dict[Any, set[int]] = {}
+        self.few_left = 0
+        self.few_refused: set[int] = set()
         self.gave_up_for = 0
         self.kind: Callable[..., Any] | None = None
         self.like: tuple[int, ...] = ()
@@ -148,6 +157,26 @@ class _Last:
         self.not_at_once[key] = patience - 1
         return True
 
+    def remember_few(self, save: Any, types: list[type], refused: list[type]) -> None:
+        """Remember that a dump went hook by hook, and was little.
+
+        Args:
+            save: that of its pickler.
+            types: the types of what was dumped, or of what is at the top of it, that told so.
+            refused: those at which C gives up.
+        """
+        few = self.few.setdefault(save, set())
+        if len(few) >= _MOST_REMEMBERED:
+            few.clear()
+            self.few_refused.clear()
+        few.update(map(id, types))
+        self.few_refused.update(map(id, refused))
+        self.few_left = _PATIENCE
+
+    def is_refused_few(self, obj: Any, t: type) -> bool:
+        """Tell whether C is not to be asked, since it would give up, and there is little in it."""
+        return self.few_left > 0 and are_few(self.few_refused, obj, t)
+
     def is_like(self, obj: Any, t: type) -> int:
         """Tell whether what is in a small container, and in those in it, has an instance of that class among it.
 
@@ -177,6 +206,17 @@ class _Last:
         return 1 if 0 < found_in <= 2 else 0  # at the top, or in the first container there
 
 
+def are_few(few: set[int], obj: Any, t: type) -> bool:
+    """Tell whether an object is of one of some types, given by their ids, or has one at the top, and little beside it.
+
+    Raises:
+        RuntimeError: another thread has changed it.
+    """
+    if t is list or t is tuple or t is dict:
+        return len(obj) <= _FEW_AT_TOP and not few.isdisjoint(map(id, map(type, obj.values() if t is dict else obj)))
+    return id(t) in few
+
+
 def _length(obj: Any, t: type) -> int:
     """Return the length of an exact container; an instance is not asked for one."""
     return len(obj) if id(t) in CONTAINER_IDS else 0
@@ -202,6 +242,8 @@ last: Final = _Last()
 _PATIENCE: Final = 15
 #: Of so many functions, classes and kinds of rows it is remembered that they cannot be written at once.
 _MOST_REMEMBERED: Final = 64
+#: So many items may be at the top of what is not looked at.
+_FEW_AT_TOP: Final = 7
 #: So few items are looked at in less time than C takes to give up.
 _FEW: Final = 24
 #: So many items, in whatever they are, are little; and seen in the time that it takes C to begin.
