@@ -39,7 +39,7 @@ from ..objects.arrays import is_little
 from ..objects.asked import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
 from ..objects.last import last
-from ..objects.likely import are_for_stock, holds_many
+from ..objects.likely import are_for_stock, is_for_stock
 from ..pickler import Pickler as _Base
 from ..rules import GraftRule
 
@@ -355,12 +355,9 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
 def _is_for_c(obj: Any, t: type) -> bool:
     """Tell whether C may be asked about what is dumped, and is not likely to give up."""
     if id(t) not in hooks.CONTAINER_IDS:
-        if id(t) in ATOM_IDS or id(t) == last.gave_up_for or last.is_little(t):
+        if id(t) in ATOM_IDS or t is FunctionType or is_for_stock(t) or id(obj) == last.gave_up_for:
             return False
-        if holds_many(obj, t):
-            return not last.was_refused(obj, t)
-        last.remember_little(t)  # to look takes 2 us
-        return False
+        return not last.was_refused(obj, t)
     return not (last.gave_up_for and last.is_like(obj, t)) and (
         not (last.gave_up_for or last.refused)
         or may_be_plain(obj, t)

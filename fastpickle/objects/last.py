@@ -118,14 +118,6 @@ class _Last:
             self.much = 0
         return self.patience_with_much < 0
 
-    def remember_little(self, t: type) -> None:
-        """Remember that there was little in an instance that was all of a library's dump."""
-        self.remember_not_at_once(id(t) + 1)  # no id of anything
-
-    def is_little(self, t: type) -> bool:
-        """Tell whether an instance that is dumped need not be looked at for what is in it."""
-        return self.is_not_at_once(id(t) + 1)
-
     def remember_no_numbers(self) -> None:
         """Remember that what looked like numbers was something else."""
         self.patience_with_numbers = _PATIENCE

@@ -5,7 +5,7 @@
     are_among_somebodys, is_row_for_stock
                               ---> whether it does at what is in a list, tuple or dict, or at much of it
     only_reads, is_little -------> whether a reduce of the class's own only reads, or what one gave is next to nothing
-    is_leaf, held_by, holds_many --> whether there is next to nothing in an instance, or what there is
+    is_leaf, held_by -------------> whether there is next to nothing in an instance, or what there is
 
 A look takes 0.3 us, where to be sure takes 3 to 10, and C takes up to 15 to begin and to give up.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import collections
 import enum
 from itertools import islice
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -25,7 +25,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS
 from . import bytecode
 from .arrays import HEAP_TYPE, is_dtype
 from .asked import METACLASS_IDS, REDUCES, in_class
-from .instances import DATACLASS_GETSTATE, has_only_a_dict, is_plain_class, names
+from .instances import DATACLASS_GETSTATE, is_plain_class, names
 from .last import last
 from .stdlibs import LEAVES, STDLIBS, is_learnt
 
@@ -35,7 +35,6 @@ __all__ = [
     "are_for_stock",
     "are_somebodys",
     "held_by",
-    "holds_many",
     "is_for_stock",
     "is_leaf",
     "is_little",
@@ -105,31 +104,6 @@ def only_reads(t: type) -> bool:
     """Tell whether `is_somebodys` has found that a class has a reduce of its own which only reads the instances."""
     found = were_known.get(id(t))
     return found is not None and not found[1] and found[0]() is t and not t.__dict__.keys().isdisjoint(REDUCES)
-
-
-def holds_many(obj: Any, t: type) -> bool:
-    """Tell whether an instance has something long in its `__dict__`, or several objects in one container, for C.
-
-    A library must be likely to save its class by its name, and there must be no function, class or module beside that.
-    """
-    if not has_only_a_dict(t) or t.__dict__.get("__module__") == "__main__":
-        return False
-    state = obj.__dict__
-    found = False
-    for x in [*state.values()] if type(state) is dict else ():
-        t = type(x)
-        if t is list or t is tuple or t is dict:
-            n = len(x)
-            first = next(iter(x.values() if t is dict else x), None) if n >= _SEVERAL else None
-            found = found or n >= _LONG or (first is not None and id(type(first)) not in ATOM_IDS)
-        elif t is FunctionType or t is type or t is ModuleType or t is MethodType:
-            return False
-    return found
-
-
-#: So many objects in a container are several, and so many atoms are long: C begins in the time that they take.
-_SEVERAL = 3
-_LONG = 24
 
 
 def is_for_stock(t: type) -> bool:
