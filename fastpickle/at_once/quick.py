@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from types import BuiltinMethodType
+from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .. import graft, hooks
@@ -21,11 +21,11 @@ from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, take_own
 from ..accelerator.differences import made_ours
 from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
 from ..accelerator.splicing import FEW_BYTES, write_whole
-from ..hooks import STOCK_RULE, entries_of
-from ..objects.last import last
-from ..objects.likely import is_for_stock
+from ..hooks import ATOM_IDS, CONTAINER_IDS, STOCK_RULE, entries_of
+from ..objects.last import are_few, last
+from ..objects.likely import are_for_stock, is_for_stock
 
-__all__ = ["Quick"]
+__all__ = ["Quick", "is_for_librarys"]
 
 #: What an instance is made and used by, and what `hooks.plan` looks at.
 _attributes = attrgetter(
@@ -39,8 +39,22 @@ _LARGEST_TABLE: Final = 300 << 10
 _TIMES: Final = 32
 #: So many bytes of the table are for one byte that is written, at the most, where it is of this dump.
 _PER_BYTE: Final = 8
+_save_dict: Final = stock_methods["save_dict"]
 _NO_ARGUMENTS: Final[Mapping[str, Any]] = {}  # not **, which makes a dict for each call
 _makes = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
+
+
+def is_for_librarys(obj: Any, t: type) -> bool:
+    """Tell whether C is not likely to give up what is dumped, where a library has its own way to save functions."""
+    if id(t) not in CONTAINER_IDS:
+        if id(t) in ATOM_IDS or t is FunctionType or is_for_stock(t) or id(obj) == last.gave_up_for:
+            return False
+        return not last.was_refused(obj, t)
+    return not (last.gave_up_for and last.is_like(obj, t)) and (
+        not (last.gave_up_for or last.refused)
+        or may_be_plain(obj, t)
+        or not (last.was_refused(obj, t) or are_for_stock(obj, t))
+    )
 
 
 class Quick:
@@ -71,8 +85,7 @@ class Quick:
             arguments: what an instance is made with besides; nothing of it matters to what C is asked to write.
         """
         t = type(obj)
-        is_as_last = last.few_refused and last.is_refused_few(obj, t)
-        if is_as_last:
+        if last.few_refused and last.few_left > 0 and are_few(last.few_refused, obj, t):  # as the last one
             pickled = None
         elif self._is_for_c is not None:
             pickled = self._by_c(obj, protocol) if self._is_for_c(obj, t) else None
@@ -131,10 +144,11 @@ class Quick:
 
     def _remember(self, pickler: Any, obj: Any, t: type) -> None:
         """Remember that C gave up."""
-        if self._is_for_c is None or may_be_plain(obj, t):
-            object.__setattr__(pickler, "_fastpickle_is_refused", True)  # by its `__dict__`, its attributes get slower
-        else:  # C is not asked again about this one (`Pickler.save`), nor about the like of it
+        is_librarys = self._is_for_c is not None or self._cls.dispatch.get(dict) is not _save_dict
+        if is_librarys and not may_be_plain(obj, t):  # C is not asked again about the like of it
             last.remember_refused(obj, t)
+        if self._is_for_c is None or may_be_plain(obj, t):  # nor about this one (`Pickler.save`)
+            object.__setattr__(pickler, "_fastpickle_is_refused", True)  # by its `__dict__`, its attributes get slower
 
     def _by_c(self, obj: Any, protocol: int, pickler: Any = None) -> bytes | None:
         """Return what C writes for a pickler, or for one that would be made.
@@ -161,7 +175,7 @@ class Quick:
             rule is None
             or hasattr(cls, "reducer_override")
             or hasattr(cls, "__getattr__")
-            or (rule is not STOCK_RULE and self._is_for_c is None and not may_be_plain(obj, type(obj)))
+            or (rule is not STOCK_RULE and self._is_for_c is None and not is_for_librarys(obj, type(obj)))
             or not may_write()
         ):
             return None

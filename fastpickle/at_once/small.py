@@ -82,7 +82,7 @@ _FEW_LEAVES: Final = 20
 _FEW_ARRAYS: Final = 20
 #: So many objects whose reduce only reads them: to see what it reads takes as long as they do.
 _FEW_READERS: Final = 5
-#: So much is memoized in a dump that goes hook by hook, at the most, if the next one like it is to go on without a look.
+#: So much is memoized in a dump that goes hook by hook, at the most, if the next one like it is not to be looked at.
 _FEW_MEMOIZED: Final = 24
 #: So many leaves are written sooner in runs.
 _MANY_LEAVES: Final = 32

@@ -29,17 +29,14 @@ from typing import Any, Final
 
 from .. import hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
-from ..accelerator.offers import may_be_plain
-from ..at_once.quick import Quick
+from ..at_once.quick import Quick, is_for_librarys
 from ..at_once.tasks import is_task
 from ..digests import hashing
 from ..doubts import doubt, holds, outside
-from ..hooks import ATOM_IDS, NUMBER_IDS
+from ..hooks import NUMBER_IDS
 from ..objects.arrays import is_little
 from ..objects.asked import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
-from ..objects.last import last
-from ..objects.likely import are_for_stock, is_for_stock
 from ..pickler import Pickler as _Base
 from ..rules import GraftRule
 
@@ -331,7 +328,7 @@ def dumps(
 
 def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, or multiprocess's, whose pickler is made, used and dropped by one line there."""
-    if not _is_for_c(obj, type(obj)):
+    if not is_for_librarys(obj, type(obj)):
         return False
     try:
         frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
@@ -342,26 +339,13 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
     frame = frame.f_back
     cls = type(pickler)
     if cls is not _DillPickler:
-        quick = quick_of(cls, frame.f_code, _is_for_c)
+        quick = quick_of(cls, frame.f_code, is_for_librarys)
         return quick is not None and quick.write(pickler, obj)
     return (
         frame.f_code is _CODE_OF_FUNCTION
         and frame.f_globals is GLOBALS
         and _dill.Pickler is _DillPickler  # another one may give the pickler to somebody
         and _quick_installed.write(pickler, obj)
-    )
-
-
-def _is_for_c(obj: Any, t: type) -> bool:
-    """Tell whether C may be asked about what is dumped, and is not likely to give up."""
-    if id(t) not in hooks.CONTAINER_IDS:
-        if id(t) in ATOM_IDS or t is FunctionType or is_for_stock(t) or id(obj) == last.gave_up_for:
-            return False
-        return not last.was_refused(obj, t)
-    return not (last.gave_up_for and last.is_like(obj, t)) and (
-        not (last.gave_up_for or last.refused)
-        or may_be_plain(obj, t)
-        or not (last.was_refused(obj, t) or are_for_stock(obj, t))
     )
 
 
@@ -393,12 +377,12 @@ if _is_known:
 if _is_known and FRAMES_ARE_BYTESIO:
     from . import _dill_functions  # noqa: F401  # where it is told what is known of dill's functions
 _is_quick = _is_known and CPickler is not None and are_dills(Pickler.__init__)
-_quick = Quick(Pickler, _is_for_c) if _is_quick else None
+_quick = Quick(Pickler, is_for_librarys) if _is_quick else None
 _CODE_OF_METHOD: Any = None
 _CODE_OF_FUNCTION: Any = None
 _quick_installed: Any = None
 if _is_quick and are_dills(_dill.dump):
     _CODE_OF_METHOD = _DillPickler.dump.__code__
     _CODE_OF_FUNCTION = _dill.dump.__code__
-    _quick_installed = Quick(_DillPickler, _is_for_c)  # which keeps the method, so that its id stays its own
+    _quick_installed = Quick(_DillPickler, is_for_librarys)  # which keeps the method, so that its id stays its own
     hooks.writers[id(_DillPickler.dump)] = _write_at_once

@@ -165,10 +165,6 @@ class _Last:
         self.few_refused.update(map(id, refused))
         self.few_left = _PATIENCE
 
-    def is_refused_few(self, obj: Any, t: type) -> bool:
-        """Tell whether C is not to be asked, since it would give up, and there is little in it."""
-        return self.few_left > 0 and are_few(self.few_refused, obj, t)
-
     def is_like(self, obj: Any, t: type) -> int:
         """Tell whether what is in a small container, and in those in it, has an instance of that class among it.
 
