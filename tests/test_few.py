@@ -314,6 +314,72 @@ def test_way(name: str, by_python: bool | None, with_c: bool | None, tried: list
         assert tried == [by_python, with_c]
 
 
+def _call(x: Any) -> objects.Reduced:
+    return objects.Reduced(lambda self: (objects.make, (x,)))
+
+
+@pytest.mark.parametrize("cls", [Pure, fastpickle.Pickler], ids=["pure", "with C"])
+@pytest.mark.parametrize(
+    "make", [_call, lambda x: [_call(x)], lambda x: {"a": 1, "b": _call(x)}, lambda x: (2, _call(x))]
+)
+def test_as_the_last_one(make: Callable[[Any], Any], cls: Any, tried: list[bool | None]) -> None:
+    """A dump with an object like that of the last one is not looked at, 15 times, unless there was more in that."""
+    for i in range(33):
+        assert _dumps(cls, make(i), 4) == _dumps(Stock, make(i), 4)
+    assert tried == [None] * 3
+    rows = [{"k": i} for i in range(300)]
+    for value in (1, rows, 2, rows, [2.5] * 7, "a", [*range(2000)], 3):
+        tried.clear()
+        assert _dumps(cls, make(value), 4) == _dumps(Stock, make(value), 4)
+        if value == 2:  # behind the rows
+            assert len(tried) == 1
+
+
+def test_not_as_the_last_one(tried: list[bool | None]) -> None:
+    """Other classes, longer containers, another `save`, a dump within the dump, and a memo that has something in it."""
+    for _ in range(2):
+        fastpickle.Pickler(io.BytesIO(), 4).dump([_call(1)])
+    assert tried == [None]
+    for obj in ([Leaf(a=1)], [_call(1)] * 8, {"a": [_call(1)]}):
+        fastpickle.Pickler(io.BytesIO(), 4).dump(obj)
+    assert len(tried) == 4
+
+    class Saves(fastpickle.Pickler):
+        def save(self, obj: object, save_persistent_id: bool = True) -> None:
+            super().save(obj, save_persistent_id)
+
+    class Dumps(fastpickle.Pickler):
+        """Begins another dump, of a like object, within a dump."""
+
+        inner: Any = None
+
+        def persistent_id(self, obj: object) -> None:
+            inner, self.inner = self.inner, None
+            if inner is not None:
+                self.dump(inner)
+
+    Saves(io.BytesIO(), 4).dump([_call(1)])
+    assert len(tried) == 5
+    for base in (Stock, fastpickle.Pickler):
+        within: Any = type("Within", (base,), {"inner": None, "persistent_id": Dumps.persistent_id})
+        file = io.BytesIO()
+        pickler = within(file, 4)
+        for _ in range(3):
+            pickler.inner = [_call(2)]
+            pickler.dump([_call(1), _call(1)])
+        if base is Stock:
+            expected = file.getvalue()
+    assert file.getvalue() == expected
+    files = []
+    for base in (Stock, fastpickle.Pickler):
+        files.append(io.BytesIO())
+        pickler = base(files[-1], 4)
+        one = _call(1)
+        for _ in range(4):
+            pickler.dump([one, _call(2)])
+    assert files[0].getvalue() == files[1].getvalue()
+
+
 @pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
 def test_code_that_runs_in_between(ours: Implementation) -> None:
     """It finds the frame, the file and the memo as stock would have them, and may use the pickler."""
