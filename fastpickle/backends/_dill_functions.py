@@ -49,7 +49,7 @@ from ..engine.encoders import (
     write_at_once,
 )
 from ..engine.tries import Tries
-from ..objects.arrays import array_type
+from ..objects.arrays import HEAP_TYPE, array_type
 from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
 from ._dill_code import encode_code
 from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
@@ -455,8 +455,12 @@ def _nothing() -> None:
 
 def _write_class(pickler: Any, obj: Any, plan: hooks.Plan | None = None) -> Callable[[], None] | None:
     """Write a class to which dill gives a name; None if nothing is written, and nobody's code has run."""
-    if type(obj) is not type or obj not in _dill._typemap:
-        if not _entries_of_arrays and (entry := entry_of_arrays(pickler, obj)) is not None:
+    if type(obj) is not type:
+        return None
+    if obj not in _dill._typemap:
+        if not (_entries_of_arrays or obj.__flags__ & HEAP_TYPE) and (
+            (entry := entry_of_arrays(pickler, obj)) is not None
+        ):
             _entries_of_arrays.append(entry)  # so that its id stays its own
             hooks.entry_writers[id(entry)] = _write_array
         return None  # dill's function takes no longer
