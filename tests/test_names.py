@@ -96,20 +96,37 @@ def test_usual_names(kind: str) -> None:
             assert type(told) is type(found)
 
 
+@pytest.mark.parametrize("value", [_of_ones_own, None])
 @pytest.mark.parametrize(
     ("t", "name"),
     [(uuid.UUID, "__getstate__"), (uuid.UUID, "__reduce__"), (pathlib.PurePosixPath, "__reduce_ex__"),
      (pathlib.PurePath, "__reduce__"), (collections.Counter, "items")],
 )  # fmt: skip
-def test_as_imported(t: type, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_imported(t: type, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     below = pathlib.PurePosixPath if t is pathlib.PurePath else t
     for _ in range(2):
         assert is_as_imported(below)
         with monkeypatch.context() as changed:
-            changed.setattr(t, name, _of_ones_own, raising=False)
+            changed.setattr(t, name, value, raising=False)
             assert is_as_imported(below) is (below is not t and name in vars(below))
             assert (names(below, None) is not None) is is_as_imported(below)
         assert is_as_imported(below)
+
+
+@pytest.mark.parametrize("name", ["__reduce__", "__reduce_ex__", "__getattr__", "_value_"])
+@pytest.mark.parametrize("value", [None, BaseException.__reduce__])
+def test_enum(name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All enums are changed by what is given to `enum.Enum`."""
+    colour = enum.Enum("Colour", "RED")
+    assert usual_names(colour) is names(colour, None) is not None
+    with monkeypatch.context() as changed:
+        if name in vars(enum.Enum):
+            changed.delattr(enum.Enum, name)
+        type.__setattr__(enum.Enum, name, value)
+        found = usual_names(colour)
+        assert found is None or found is names(colour, None)
+        type.__delattr__(enum.Enum, name)
+    assert usual_names(colour) is not None
 
 
 def test_what_nobody_can_change() -> None:

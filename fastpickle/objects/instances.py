@@ -392,7 +392,7 @@ def _is_usual_enum(t: type) -> bool:
     return (
         id((of_class if "__reduce_ex__" in of_class else of_enum).get("__reduce_ex__")) in _ENUM_REDUCES
         and of_class.keys().isdisjoint(_ASKED_OF_ENUMS)
-        and of_enum.keys().isdisjoint(_GOT)
+        and of_enum.keys().isdisjoint(_ASKED_OF_ENUM)
         and type(of_enum.get("__dict__")) is type(_DICT)
     )
 
@@ -440,7 +440,8 @@ _GOT = ("__getattribute__", "__getattr__", "__class__")
 _ASKED_OR_GOT = frozenset((*ASKED_FOR, *_GOT))
 _ASKED_OF_SLOTS = (*_ASKED_OR_GOT, "__dict__")
 _UNUSUAL = (*_ASKED_OR_GOT, "__slots__")
-_ASKED_OF_ENUMS = (*_GOT, "__dict__", "__reduce__", "_value_")
+_ASKED_OF_ENUM = (*_GOT, "__reduce__")
+_ASKED_OF_ENUMS = (*_ASKED_OF_ENUM, "__dict__", "_value_")
 _ASKED_OF_TUPLES = tuple({*_ASKED_OF_SLOTS, "__iter__", "__len__"} - {"__getnewargs__"})
 _NO_SLOTS: list[str] = []
 _UNKNOWN: Any = None

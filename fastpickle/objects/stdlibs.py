@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from . import arrays
 from .arrays import HEAP_TYPE
-from .asked import ASKED_FOR_OF_DICT, HIDES_WHAT_IS_READ, METACLASS_IDS, Names, in_class
+from .asked import ABSENT, ASKED_FOR_OF_DICT, HIDES_WHAT_IS_READ, METACLASS_IDS, Names, in_class
 
 __all__ = [
     "CALL_OTHERS",
@@ -69,7 +69,7 @@ def is_as_imported(t: type) -> bool:
     mro, held = _right.get(t, _NOT_SEEN)
     if mro is t.__mro__:
         for c, _, ids in held:
-            if [*map(id, map(c.__dict__.get, _FUNCTIONS))] != ids:
+            if [*map(id, map(c.__dict__.get, _FUNCTIONS, _ABSENT))] != ids:
                 break
         else:
             return True
@@ -78,7 +78,7 @@ def is_as_imported(t: type) -> bool:
     held = []
     for c in t.__mro__:
         if is_changeable(c):
-            found = [*map(c.__dict__.get, _FUNCTIONS)]
+            found = [*map(c.__dict__.get, _FUNCTIONS, _ABSENT)]
             held.append((c, found, [*map(id, found)]))
     _right[t] = t.__mro__, held
     return True
@@ -92,6 +92,7 @@ def is_changeable(c: type) -> bool:
 _IMMUTABLE: Final = 1 << 8
 #: What `is_as_imported` has found to be right: the classes, and what stands in those that can be changed, with its ids.
 _right: Final[dict[type, tuple[Any, list[tuple[type, list[Any], list[int]]]]]] = {}
+_ABSENT: Final = (ABSENT,) * len(_FUNCTIONS)  # None may stand there
 _NOT_SEEN: Final[tuple[Any, list[Any]]] = None, []
 #: Those of them in which there is nothing else, or next to nothing.
 LEAVES = set(
