@@ -163,14 +163,14 @@ def at_once(pickler: Any, obj: Any) -> bool:
         save = type(pickler).save  # to look at the pickler makes its attributes slower
         if save not in hooks.known_saves or (save in hooks.choosy_saves and not may_be_plain(obj, t)):
             return False
-    except Exception:  # it is a descriptor that raises, or has no hash
-        return False
-    if (
-        not is_offered(hooks.STOCK_RULE, obj, t)
-        or is_for_batches(obj, t)
-        or is_tiny(obj, t)
-        or are_somebodys(obj, t)  # as `Pickler.save` asks
-    ):
+        if (
+            not is_offered(hooks.STOCK_RULE, obj, t)
+            or is_for_batches(obj, t)
+            or is_tiny(obj, t)
+            or are_somebodys(obj, t)  # as `Pickler.save` asks
+        ):
+            return False
+    except Exception:  # it is a descriptor that raises, or has no hash; the stack is full
         return False
     plan = hooks.plan(pickler)
     rule = plan.graft_rule

@@ -10,6 +10,7 @@ import decimal
 import enum
 import fractions
 import functools
+import inspect
 import io
 import pathlib
 import sys
@@ -492,6 +493,47 @@ def test_no_frame_more() -> None:
                     pass
             least.append(depth)
         assert min(least[1:]) >= least[0]
+
+
+class _GetNewArgs:
+    def __getnewargs__(self) -> tuple[()]:
+        return ()
+
+
+@pytest.mark.skipif(PYPY, reason="how deep its stack is depends on the JIT")
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+@pytest.mark.parametrize("base", [_GetNewArgs, objects.Plain, objects.GetState])
+def test_no_frame_more_for_a_new_class(base: type, protocol: int) -> None:
+    """Nor where nothing is known of the class, and what is asked of it for the next dump takes more."""
+
+    def fits(cls: Any, room: int) -> bool:
+        new = type("New", (base,), {"__reduce__": lambda self: "_glob"} if base is objects.Plain else {})
+        new.__module__ = __name__
+        global New, _glob
+        New = new
+        _glob = new()
+        last.forget()
+        pickler = cls(io.BytesIO(), protocol)
+        depth = len(inspect.stack(0))
+        limit = sys.getrecursionlimit()
+        try:
+            sys.setrecursionlimit(depth + room)
+            pickler.dump(_glob)
+        except RecursionError:
+            return False
+        finally:
+            sys.setrecursionlimit(limit)
+        return True
+
+    least = next(room for room in range(3, 60) if fits(Stock, room))
+    if sys.version_info < (3, 12):
+        least += 1  # there calls of C count, too, and a look at the class may take one more
+    for cls in (Pure, fastpickle.Pickler):
+        assert all(fits(cls, room) for room in range(least, least + 20))
+
+
+New: Any = None
+_glob: Any = None
 
 
 class _Colour(enum.Enum):

@@ -86,6 +86,7 @@ class Quick:
         """
         t = type(obj)
         if last.few_refused and last.few_left > 0 and are_few(last.few_refused, obj, t):  # as the last one
+            last.few_left -= 1
             pickled = None
         elif self._is_for_c is not None:
             pickled = self._by_c(obj, protocol) if self._is_for_c(obj, t) else None

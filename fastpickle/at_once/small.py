@@ -120,12 +120,16 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
 def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
     """Remember for `goes_by_hooks` that a dump went hook by hook, if there was little in it."""
     memo = pickler.memo
-    if type(memo) is dict and len(memo) <= _FEW_MEMOIZED:
+    if type(memo) is not dict or len(memo) > _FEW_MEMOIZED:
+        return
+    try:
         save = type(pickler).save
         types = _types_of(obj, t)
         refused = [x for x in types if is_for_stock(x)]
         if refused or save is hooks.own_save:  # a library's went so for something below, perhaps
             last.remember_few(save, refused or types, refused)
+    except Exception:  # the stack is full, and all is written; another thread has changed a dict
+        pass
 
 
 def _types_of(obj: Any, t: type) -> list[type]:

@@ -108,26 +108,16 @@ def names(t: type, entry: Any) -> Names | None:
     unchanged = _unchanged.get(t)
     if unchanged is not None:
         return unchanged if entry is ENTRIES.get(t) else None
-    found = _names(t, entry)
-    if found is not None and not any(map(is_changeable, t.__mro__)):
-        _unchanged[t] = found
-    return found
-
-
-#: What was found of those types that nobody can change.
-_unchanged: dict[type, Names] = {}
-
-
-def _names(t: type, entry: Any) -> Names | None:
     if t in STDLIBS or is_learnt(t):
-        return _hiding(t) if entry is ENTRIES.get(t) and is_as_imported(t) else None
-    if entry is not None:
+        if entry is not ENTRIES.get(t) or not is_as_imported(t):
+            return None
+    elif entry is not None:
         return None
-    if arrays.is_dtype(t):
+    elif arrays.is_dtype(t):
         return NOBODYS
-    if not is_plain_class(t):
+    elif not is_plain_class(t):
         return None
-    if type(t) is enum.EnumMeta:
+    elif type(t) is enum.EnumMeta:
         if id(in_class(t, "__reduce_ex__")) not in _ENUM_REDUCES or in_class(t, "_value_") is not in_class(
             enum.Enum, "_value_"
         ):
@@ -137,7 +127,14 @@ def _names(t: type, entry: Any) -> Names | None:
             return None
     elif not is_default(t):
         return None
-    return _hiding(t)
+    found = _hiding(t)
+    if not any(map(is_changeable, t.__mro__)):
+        _unchanged[t] = found
+    return found
+
+
+#: What was found of those types that nobody can change.
+_unchanged: dict[type, Names] = {}
 
 
 def _hiding(t: type) -> Names:

@@ -70,7 +70,10 @@ def is_somebodys(t: type) -> bool:
                     if c is t:
                         _remember(somebodys, t, (ref(t), name, id(function)))
                     return True
-            return _has_no_names(t)
+            try:
+                return _has_no_names(t)
+            except RecursionError:  # hook by hook there may be enough of the stack
+                return True
     return False
 
 

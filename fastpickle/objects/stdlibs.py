@@ -20,6 +20,7 @@ import uuid
 from array import array
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import repeat
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Final
 
@@ -45,7 +46,7 @@ __all__ = [
 
 def functions_of(t: type) -> tuple[Any, ...]:
     """Return all that a reduce of an instance of `t` asks the class for."""
-    return tuple(in_class(t, name) for name in _FUNCTIONS)
+    return tuple(map(in_class, repeat(t), _FUNCTIONS))
 
 
 _FUNCTIONS: Final = (*sorted(ASKED_FOR_OF_DICT), "__getattribute__")
