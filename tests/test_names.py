@@ -27,6 +27,14 @@ def _of_ones_own(self: Any, *args: Any) -> tuple[()]:
     return ()
 
 
+def _known_state(self: Any) -> Any:
+    return self.__dict__
+
+
+def _known_reduce(self: Any) -> Any:
+    return self.__class__, (self.x,)
+
+
 #: What a class may have that a reduce asks for, or that looks like it.
 _SPICE: dict[str, Any] = {
     **dict.fromkeys(
@@ -40,6 +48,7 @@ _SPICE: dict[str, Any] = {
     "_value_": 3,
     "__slotnames__": ["x"],
 }  # fmt: skip
+_KNOWN = (_known_state, _known_reduce)
 _SLOTS: tuple[Any, ...] = ((), ("x", "y"), "x", ["x", "__weakref__"], ("x", "__dict__"), ("__x",))
 _BUILTINS = (tuple, list, dict, int, str, set)
 _KINDS: dict[str, Callable[[random.Random, list[Any], dict[str, Any]], Any]] = {
@@ -74,11 +83,14 @@ def _with(t: Any, spice: dict[str, Any]) -> Any:
 def test_usual_names(kind: str) -> None:
     some = random.Random(kind)
     met: list[Any] = []
+    kinds = set()
     for _ in range(600):
-        other = kind if not met or some.random() < 3 / 4 else some.choice([*_KINDS])
+        other = kind if some.random() < 3 / 4 else some.choice([*_KINDS])
         spice = {name: value for name, value in _SPICE.items() if some.random() < 1 / 20}
         if some.random() < 1 / 20:
             spice["__getnewargs__"] = _Namedtuple.__getnewargs__
+        if some.random() < 1 / 5:
+            spice[some.choice(("__getstate__", "__reduce__", "__reduce_ex__"))] = some.choice(_KNOWN)
         try:
             t = _KINDS[other](some, met, spice)
         except (TypeError, ValueError, AttributeError):  # there can be no such class
@@ -91,9 +103,11 @@ def test_usual_names(kind: str) -> None:
         met = [*met[-12:], t]
         found = usual_names(t)
         if found is not None:
+            kinds.add(found)
             told = names(t, None)
             assert told == found, (t.__mro__, vars(t))
             assert type(told) is type(found)
+    assert len(kinds) > 1
 
 
 @pytest.mark.parametrize("value", [_of_ones_own, None])

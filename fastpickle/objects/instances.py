@@ -356,7 +356,7 @@ def usual_names(t: type) -> Names | None:
     if type(t) is not type:
         return None
     if t.__dictoffset__:
-        return ASKED_FOR if has_only_a_dict(t) else None
+        return ASKED_FOR if has_only_a_dict(t) else HIDES_WHAT_IS_READ if has_known_reduce(t) else None
     of_class = t.__dict__
     slots = of_class.get("__slotnames__")  # where the first reduce has left them
     if type(slots) is not list:
