@@ -466,8 +466,10 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
         file = io.BytesIO()
         Stock(file, 4).dump(obj)
         before = len(asked)
+        last.few_left = 0  # or such objects would go as the last one went, without a look
         assert dump(obj) == file.getvalue()
         assert len(asked) == before + (obj is plain)  # the others are few
+        last.few_left = 0
         assert fastpickle.dumps(obj, 4) == file.getvalue()
         assert len(asked) == before + (obj is plain) + 1
         assert asked[-1] == (file.getvalue() if obj is plain else b"")

@@ -76,12 +76,14 @@ def is_as_imported(t: type) -> bool:
             return True
     if functions_of(t) != STDLIBS[t]:
         return False
+    mro = t.__mro__
     held = []
-    for c in t.__mro__:
+    for c in mro:
         if is_changeable(c):
             found = [*map(c.__dict__.get, _FUNCTIONS, _ABSENT)]
             held.append((c, found, [*map(id, found)]))
-    _right[t] = t.__mro__, held
+    if functions_of(t) == STDLIBS[t]:  # another thread may change it meanwhile
+        _right[t] = mro, held
     return True
 
 
