@@ -36,7 +36,6 @@ __all__ = [
     "OF_EXCEPTIONS",
     "STDLIBS",
     "are_keys_pure",
-    "functions_of",
     "is_array",
     "is_as_imported",
     "is_changeable",
@@ -44,7 +43,7 @@ __all__ = [
 ]
 
 
-def functions_of(t: type) -> tuple[Any, ...]:
+def _functions_of(t: type) -> tuple[Any, ...]:
     """Return all that a reduce of an instance of `t` asks the class for."""
     return tuple(map(in_class, repeat(t), _FUNCTIONS))
 
@@ -54,7 +53,7 @@ _FUNCTIONS: Final = (*sorted(ASKED_FOR_OF_DICT), "__getattribute__")
 
 #: Types whose reduce runs only the standard library's code, and what that was at import.
 STDLIBS: dict[type, tuple[Any, ...]] = {
-    t: functions_of(t)
+    t: _functions_of(t)
     for t in (
         complex, range, Decimal, uuid.UUID, fractions.Fraction, collections.OrderedDict, collections.deque,
         collections.defaultdict, collections.Counter, datetime.date, datetime.time, datetime.datetime,
@@ -66,7 +65,7 @@ STDLIBS: dict[type, tuple[Any, ...]] = {
 
 
 def is_as_imported(t: type) -> bool:
-    """Tell whether `functions_of` a type of `STDLIBS` are still those of its import."""
+    """Tell whether `_functions_of` a type of `STDLIBS` are still those of its import."""
     mro, held = _right.get(t, _NOT_SEEN)
     if mro is t.__mro__:
         for c, _, ids in held:
@@ -74,7 +73,7 @@ def is_as_imported(t: type) -> bool:
                 break
         else:
             return True
-    if functions_of(t) != STDLIBS[t]:
+    if _functions_of(t) != STDLIBS[t]:
         return False
     mro = t.__mro__
     held = []
@@ -82,7 +81,7 @@ def is_as_imported(t: type) -> bool:
         if is_changeable(c):
             found = [*map(c.__dict__.get, _FUNCTIONS, _ABSENT)]
             held.append((c, found, [*map(id, found)]))
-    if functions_of(t) == STDLIBS[t]:  # another thread may change it meanwhile
+    if _functions_of(t) == STDLIBS[t]:  # another thread may change it meanwhile
         _right[t] = mro, held
     return True
 
@@ -97,7 +96,8 @@ _IMMUTABLE: Final = 1 << 8
 _right: Final[dict[type, tuple[Any, list[tuple[type, list[Any], list[int]]]]]] = {}
 _ABSENT: Final = (ABSENT,) * len(_FUNCTIONS)  # None may stand there
 _NOT_SEEN: Final[tuple[Any, list[Any]]] = None, []
-#: Those of them in which there is nothing else, or next to nothing.
+
+#: The types of `STDLIBS` in which there is nothing else, or next to nothing.
 LEAVES = set(
     map(id, STDLIBS.keys() - {collections.OrderedDict, collections.deque, collections.defaultdict, collections.Counter})
 )
@@ -116,7 +116,7 @@ def is_learnt(t: type) -> bool:
         return False
     scalars = arrays.scalar_types()
     for x in (array, *scalars):
-        STDLIBS[x] = functions_of(x)
+        STDLIBS[x] = _functions_of(x)
     LOOKED_INTO[array] = arrays.is_little
     LEAVES.update(map(id, scalars))
     return t in STDLIBS
