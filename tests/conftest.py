@@ -1,8 +1,8 @@
 """What all tests share: profiles for Hypothesis, and the promise that no test leaves the stock pickler changed.
 
 A run that names no tests takes a third of each test's cases, the same third each time on one Python and another on the
-next, in two to three minutes; ``pytest --all`` takes them all, as CI does on most Pythons, and so does a run that names
-a file or gives -k, --lf or --ff.
+next, in two to three minutes, as CI does on most Pythons; ``pytest --all`` takes them all, as CI does on 3.13, and so
+does a run that names a file or gives -k, --lf or --ff.  ``--part`` takes a third of your choice, of what is named, too.
 """
 
 from __future__ import annotations
@@ -46,8 +46,14 @@ _PARTS = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --all."""
+    """Add --all and --part."""
     parser.addoption("--all", action="store_true", help=f"run every case of each test, for one in {_PARTS} by default")
+    parser.addoption(
+        "--part",
+        type=int,
+        choices=range(_PARTS),
+        help="run this part of the cases, of those in named files, too (default: by the Python)",
+    )
 
 
 @pytest.hookimpl(trylast=True)
@@ -58,18 +64,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [item for item in items if not item.get_closest_marker("soak")]
     again = config.getoption("lf", default=False) or config.getoption("failedfirst", default=False)
     named = config.getoption("-k") or again or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-    chosen = set(kept) if named or config.getoption("--all") else _some_cases(kept)
+    part = config.getoption("--part")
+    if part is None and not named and not config.getoption("--all"):
+        part = sys.version_info[1] % _PARTS
+    chosen = set(kept) if part is None else _some_cases(kept, part)
     if left := [item for item in items if item not in chosen]:
         config.hook.pytest_deselected(items=left)  # so that the summary counts them
         items[:] = [item for item in items if item in chosen]
 
 
-def _some_cases(items: list[pytest.Item]) -> set[pytest.Item]:
+def _some_cases(items: list[pytest.Item], part: int) -> set[pytest.Item]:
     """One case of three of each test with many; by a sum, since every third may have one protocol in all of them."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    part = sys.version_info[1] % _PARTS
     chosen: set[pytest.Item] = set()
     for cases in tests.values():
         some = [case for case in cases if zlib.crc32(case.nodeid.encode()) % _PARTS == part]

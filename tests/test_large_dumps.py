@@ -5,6 +5,7 @@ Not for: what is written at once (`test_few`, `test_dill_functions`), nor for tu
 
 from __future__ import annotations
 
+import bisect
 import io
 import threading
 from collections.abc import Callable, Iterator
@@ -248,25 +249,25 @@ class _Row(list[Any]):
 def test_as_deep_as_stock(make: Callable[[Any], Any]) -> None:
     """A plan that has begun takes no Python frame more for each level, whoever's iterator gives the items."""
 
-    def can_dump(depth: int) -> bool:
+    def is_too_deep(depth: int) -> bool:
         found: Any = 1
         for _ in range(depth):
             found = make(found)
         try:
             dill.dumps(found, 4)
         except RecursionError:
-            return False
-        return True
+            return True
+        return False
 
     found: list[Any] = []
 
     def run() -> None:
-        deepest = max(filter(can_dump, range(100, 400)))
+        deepest = bisect.bisect(range(400), False, key=is_too_deep) - 1
         with fastpickle.patched():
-            found.extend((deepest, [can_dump(deepest) for _ in range(3)]))
+            found.extend((deepest, [is_too_deep(deepest) for _ in range(3)]))
 
     thread = threading.Thread(target=run)  # which begins with no Python frame
     thread.start()
     thread.join()
     assert found[0] > 200
-    assert found[1] == [True] * 3
+    assert found[1] == [False] * 3

@@ -498,10 +498,10 @@ def test_as_deep_as_stock(siblings: int) -> None:
         return True
 
     limit = sys.getrecursionlimit()
+    deepest = 0
     try:
         for more in range(6):
             sys.setrecursionlimit(300 + more)
-            deepest = 0
             while can_dump(deepest + 1):
                 deepest += 1
             with fastpickle.patched():  # 3.10 counts calls of C, too, and a plan took one more there before
