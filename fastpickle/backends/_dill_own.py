@@ -70,8 +70,12 @@ def has_its_helpers() -> bool:
 
 
 def is_quiet(pickler: Any) -> bool:
-    """Tell whether dill neither traces what is saved, nor saves a session, and asks nobody what a pickler is."""
-    if _dill.is_dill is not _is_dill:
+    """Tell whether dill neither traces what is saved, nor saves a session, and asks nobody what a pickler is.
+
+    It asks whether a pickler is true, too, before it looks for a function or a class by its name.
+    """
+    cls = type(pickler)
+    if _dill.is_dill is not _is_dill or hasattr(cls, "__bool__") or hasattr(cls, "__len__"):
         return False
     depth = getattr(pickler, "_trace_depth", _UNKNOWN)
     if depth is _UNKNOWN:  # dill does not take it for its own, by its module's name: its trace goes straight to the log
