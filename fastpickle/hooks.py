@@ -72,6 +72,7 @@ from .rules import LIBRARIES, GraftRule, HashRule, load_library
 
 __all__ = [
     "ASIDE",
+    "AS_LAST",
     "ATOMS",
     "ATOM_IDS",
     "COLD",
@@ -208,6 +209,10 @@ FEW: Final = Plan(0, stock_methods["save"], by_save)
 
 #: The same while a function that is not ours saves an object: the parts go hook by hook, but for what is worth a plan.
 ASIDE: Final = Plan(0, stock_methods["save"], by_save)
+
+#: The same in a dump that is taken to be as little as the last one like it: no part is asked whether it is worth a
+#: plan, up to one that is longer, or to so many; from there on it is FEW or ASIDE.
+AS_LAST: Final = Plan(0, stock_methods["save"], by_save)
 
 #: The savers of containers by type, each with the lowest protocol that it can write.  `pickler` fills it.
 savers: Final[dict[type, tuple[int, Saver]]] = {}

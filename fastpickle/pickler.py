@@ -68,8 +68,8 @@ from .digests.hashing import is_worth_a_plan
 from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
 from .engine.reduce import save_object
-from .hooks import ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
-from .objects.last import last
+from .hooks import AS_LAST, ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
+from .objects.last import MOST_OF_FEW, last
 from .objects.likely import is_little, is_somebodys, somebodys
 from .objects.values import AS_CLASS, old_value, value_by
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
@@ -104,6 +104,8 @@ _FOR_PLAN = 4
 _FOR_ATOMS = 24
 #: A tuple of fewer items is not written at once, which takes as long as to save five to ten of them.
 _FOR_TUPLE = 12
+#: In a dump that is taken to be like the last one a container of more may be worth a plan.
+_FEW_AS_LAST = 7
 #: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
@@ -151,24 +153,23 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             raise PicklingError(f"Pickler.__init__() was not called by {self.__class__.__name__}.__init__()")
         try:
             t = type(obj)
-            is_few: int | None = False
-            is_as_last = False
-            if id(t) not in hooks.ATOM_IDS:
+            few: Plan | None = None
+            if last.few_left > 0 and small.goes_by_hooks(self, obj, t):
+                few = AS_LAST
+            elif id(t) not in hooks.ATOM_IDS:
                 may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
-                is_as_last = last.few_left > 0 and small.goes_by_hooks(self, obj, t)
-                if is_as_last:
-                    is_few = None
-                else:
-                    if may_graft and (id(t) in hooks.CONTAINER_IDS or (type(t) is type and hooks.writers)):
-                        try:
-                            write = hooks.writers.get(id(type(self).dump))
-                        except Exception:  # it is a descriptor that raises
-                            write = None
-                        if write is not None and write(self, obj):
-                            return
-                    is_few = small.at_once(self, obj, t, may_graft)
-                    if is_few or (is_few is False and may_graft and graft.at_once(self, obj)):
+                if may_graft and (id(t) in hooks.CONTAINER_IDS or (type(t) is type and hooks.writers)):
+                    try:
+                        write = hooks.writers.get(id(type(self).dump))
+                    except Exception:  # it is a descriptor that raises
+                        write = None
+                    if write is not None and write(self, obj):
                         return
+                is_written = small.at_once(self, obj, t, may_graft)
+                if is_written or (is_written is False and may_graft and graft.at_once(self, obj)):
+                    return
+                if is_written is None:
+                    few = FEW if type(self).save is hooks.own_save else ASIDE
             try:
                 if self.proto >= 2:
                     self.write(PROTO + pack("<B", self.proto))
@@ -178,15 +179,16 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 self.__dict__.pop("_fastpickle_is_refused", None)  # save() would
                 raise
             last.root = id(t)
-            if is_few is None:
-                few = FEW if type(self).save is hooks.own_save else ASIDE
+            if few is not None:
                 _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
                 try:
                     self.save(obj)
-                    if not is_as_last:
+                    if few is not AS_LAST:
                         small.learn_from_few(self, obj, t)
                 finally:
-                    if self._fastpickle_plan is few:  # most often, and then its `__dict__` need not be asked for
+                    now = self._fastpickle_plan
+                    # Most often it is as it was, and then its `__dict__` need not be asked for.
+                    if now is few or (few is AS_LAST and (now is FEW or now is ASIDE)):
                         _delattr(self, "_fastpickle_plan")
                     else:
                         undo_few(self)
@@ -229,7 +231,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not ASIDE and plan is not FEW and plan is not PLAIN and plan is not COLD:
+            if plan is not AS_LAST and plan is not ASIDE and plan is not FEW and plan is not PLAIN and plan is not COLD:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
@@ -319,75 +321,85 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 x = NotImplemented if reduce is NO_VALUE else reduce(obj)
                 if x is NotImplemented:
                     entry = self.dispatch.get(t)
-                    if id(t) in _CONTAINER_IDS:
-                        n = len(obj)
-                        if plan is ASIDE:
-                            if t is tuple:
-                                if not n and entry is _stock_save_tuple:
-                                    self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
-                                    return
-                                is_asked = n >= _FOR_TUPLE or (
-                                    n > 0
-                                    and (
-                                        id(type(obj[0])) in _HEAVY
-                                        or (n >= _FOR_PLAN and type(obj[-1]) is dict and type(obj[0]) is type)
-                                    )
-                                )
-                            else:
-                                is_asked = (
-                                    n >= _FOR_PLAN
-                                    and (t is dict or t is list)
-                                    and (
-                                        n >= _FOR_ATOMS
-                                        or not _CONTAINER_IDS.isdisjoint(
-                                            map(id, map(type, obj if t is list else obj.values()))
+                    if plan is not AS_LAST or (
+                        (type(memo) is not dict or len(memo) > MOST_OF_FEW)
+                        if entry is None
+                        else t is not type and id(t) in _CONTAINER_IDS and len(obj) > _FEW_AS_LAST
+                    ):
+                        if plan is AS_LAST:  # there is more in this one
+                            plan = FEW if type(self).save is hooks.own_save else ASIDE
+                            _setattr(self, "_fastpickle_plan", plan)
+                            if entry is None:
+                                last.few_left = 0
+                        if id(t) in _CONTAINER_IDS:
+                            n = len(obj)
+                            if plan is ASIDE:
+                                if t is tuple:
+                                    if not n and entry is _stock_save_tuple:
+                                        self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
+                                        return
+                                    is_asked = n >= _FOR_TUPLE or (
+                                        n > 0
+                                        and (
+                                            id(type(obj[0])) in _HEAVY
+                                            or (n >= _FOR_PLAN and type(obj[-1]) is dict and type(obj[0]) is type)
                                         )
                                     )
+                                else:
+                                    is_asked = (
+                                        n >= _FOR_PLAN
+                                        and (t is dict or t is list)
+                                        and (
+                                            n >= _FOR_ATOMS
+                                            or not _CONTAINER_IDS.isdisjoint(
+                                                map(id, map(type, obj if t is list else obj.values()))
+                                            )
+                                        )
+                                    )
+                            elif plan is FEW:
+                                is_asked = n >= FEWEST_OF_FEW or (
+                                    n > 0 and type(memo) is dict and len(memo) > _MANY_MEMOIZED
                                 )
-                        elif plan is FEW:
-                            is_asked = n >= FEWEST_OF_FEW or (
-                                n > 0 and type(memo) is dict and len(memo) > _MANY_MEMOIZED
-                            )
-                        else:
-                            is_asked = plan is COLD and n > 1 and is_worth_a_plan(self, obj, t)
-                        if (
-                            is_asked
-                            and end is None  # else it is this one that has begun
-                            and reduce is NO_VALUE  # what was there may have memoized it
-                            and (plan is COLD or id(entry) in hooks.container_entries)
-                            and type(self.dispatch) in hooks.known_tables
-                            and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
-                        ):
-                            plan, end = begin(self, plan, obj, t)
-                            if plan is None:
-                                return  # it is written
-                            if plan:  # as above: what another function called would need a Python frame more
-                                call, x, is_reduced, end = way_of(self, plan, obj, t, end)
-                                x = call(*x)
-                                if is_reduced and x is not None:
-                                    save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                            else:
+                                is_asked = plan is COLD and n > 1 and is_worth_a_plan(self, obj, t)
+                            if (
+                                is_asked
+                                and end is None  # else it is this one that has begun
+                                and reduce is NO_VALUE  # what was there may have memoized it
+                                and (plan is COLD or id(entry) in hooks.container_entries)
+                                and type(self.dispatch) in hooks.known_tables
+                                and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
+                            ):
+                                plan, end = begin(self, plan, obj, t)
+                                if plan is None:
+                                    return  # it is written
+                                if plan:  # as above: what another function called would need a Python frame more
+                                    call, x, is_reduced, end = way_of(self, plan, obj, t, end)
+                                    x = call(*x)
+                                    if is_reduced and x is not None:
+                                        save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                                    return
+                            if entry is _stock_save_dict:  # what it does, with a call less
+                                self.write(EMPTY_DICT if self.bin else MARK + DICT)
+                                self.memoize(obj)
+                                if TELLS_WHOSE:
+                                    self._batch_setitems(obj.items(), obj)
+                                else:
+                                    self._batch_setitems(obj.items())
                                 return
-                        if entry is _stock_save_dict:  # what it does, with a call less
-                            self.write(EMPTY_DICT if self.bin else MARK + DICT)
-                            self.memoize(obj)
-                            if TELLS_WHOSE:
-                                self._batch_setitems(obj.items(), obj)
-                            else:
-                                self._batch_setitems(obj.items())
-                            return
-                        if entry is _stock_save_list:
-                            self.write(EMPTY_LIST if self.bin else MARK + LIST)
-                            self.memoize(obj)
-                            if TELLS_WHOSE:
-                                self._batch_appends(obj, obj)
-                            else:
-                                self._batch_appends(obj)
-                            return
-                    elif id(entry) in entry_writers and plan is not COLD:  # those know nothing of digests
-                        x = entry_writers[id(entry)](self, obj)
-                        if x is not None:
-                            x()
-                            return
+                            if entry is _stock_save_list:
+                                self.write(EMPTY_LIST if self.bin else MARK + LIST)
+                                self.memoize(obj)
+                                if TELLS_WHOSE:
+                                    self._batch_appends(obj, obj)
+                                else:
+                                    self._batch_appends(obj)
+                                return
+                        elif id(entry) in entry_writers and plan is not COLD:  # those know nothing of digests
+                            x = entry_writers[id(entry)](self, obj)
+                            if x is not None:
+                                x()
+                                return
                     if entry is not None:
                         if unordered and id(self) in unordered and id(entry) not in hooks.looking_up:
                             put_in_order(self)

@@ -350,6 +350,11 @@ class TestInstalledHooks(Installed, HookSuite):
     pass
 
 
+@pytest.mark.usefixtures("taken_for_little")
+class TestInstalledHooksLikeTheLast(Installed, HookSuite):
+    pass
+
+
 class TestBackendInstalled(BackendInstalled, DillSuite):
     pass
 
@@ -614,6 +619,32 @@ _ASKED = """
 
     compare()
 """
+
+
+@pytest.mark.parametrize("name", ["__bool__", "__len__"])
+def test_pickler_that_is_asked_whether_it_is_true(name: str) -> None:
+    """dill asks its pickler so before it looks for what it saves by a name."""
+
+    def outcome(protocol: int, obj: Any) -> tuple[bytes, int]:
+        asked: list[Any] = []
+        cls: Any = type("Pickler", (dill.Pickler,), {name: lambda self: asked.append(self) is None})
+        file = io.BytesIO()
+        pickler = cls(file, protocol)
+        for _ in range(2):
+            pickler.dump(obj)
+        return file.getvalue(), len(asked)
+
+    for obj in (
+        [int, objects.function, objects.Plain],
+        objects.Plain,
+        {"a": [objects.Plain(b=1)] * 30},
+        [*range(60), len],
+    ):
+        for protocol in range(6):
+            expected = outcome(protocol, obj)
+            with fastpickle.patched():
+                assert outcome(protocol, obj) == expected, (obj, protocol)
+        assert expected[1] > 0 or len in obj
 
 
 def test_instances_that_are_compared(tmp_path: Any) -> None:

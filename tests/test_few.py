@@ -30,6 +30,7 @@ from oracle.engines import ORACLE, OURS, PURE, Pure, Stock
 
 import fastpickle
 from fastpickle import hooks
+from fastpickle import pickler as pickler_module
 from fastpickle._stdlib import CPickler
 from fastpickle.accelerator.offers import FEWEST
 from fastpickle.at_once import few, small
@@ -324,16 +325,49 @@ def _call(x: Any) -> objects.Reduced:
     "make", [_call, lambda x: [_call(x)], lambda x: {"a": 1, "b": _call(x)}, lambda x: (2, _call(x))]
 )
 def test_as_the_last_one(make: Callable[[Any], Any], cls: Any, tried: list[bool | None]) -> None:
-    """A dump with an object like that of the last one is not looked at, 15 times, unless there was more in that."""
-    for i in range(33):
+    """A dump with an object like that of the last one is not looked at, 15 times, 31, ..., unless there was more."""
+    for i in range(113):
+        tried.clear()
         assert _dumps(cls, make(i), 4) == _dumps(Stock, make(i), 4)
-    assert tried == [None] * 3
+        assert bool(tried) == (i in (0, 16, 48, 112))
     rows = [{"k": i} for i in range(300)]
-    for value in (1, rows, 2, rows, [2.5] * 7, "a", [*range(2000)], 3):
+    for value in (1, rows, 2, rows, [2.5] * 7, "a", [*range(2000)], [[i] for i in range(40)], 3):
         tried.clear()
         assert _dumps(cls, make(value), 4) == _dumps(Stock, make(value), 4)
         if value == 2:  # behind the rows
             assert len(tried) == 1
+
+
+@pytest.mark.usefixtures("taken_for_little")
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("protocol", ALL)
+def test_more_than_in_the_last_one(protocol: int, ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is long is asked whether it is worth a plan, and so is all once much is memoized."""
+    begun: list[Any] = []
+    begin = pickler_module.begin
+    monkeypatch.setattr(
+        pickler_module, "begin", lambda pickler, plan, *args: begun.append(plan) or begin(pickler, plan, *args)
+    )
+    for make, begins in (
+        (lambda: _call(1), False),
+        (lambda: {"a": [*range(7)], "b": (1,) * 7, "c": Leaf(a=[[1], [2]])}, False),
+        (lambda: Leaf(a=[[i] for i in range(8)]), None),
+        (lambda: Leaf(a=[*range(300)]), True),
+        (lambda: [Leaf(a={i: f"{i}" for i in range(1001)}), [1, 2]], True),
+        (lambda: [Leaf(a=[{"k": i} for i in range(300)]), _call([{"k": i} for i in range(300)])], True),
+        (lambda: [[[[Leaf(a=f"{i}{j}{k}") for i in range(7)] for j in range(7)] for k in range(7)], _call(1)], None),
+        (lambda: [[[_call(f"{i}{j}{k}") for i in range(7)] for j in range(7)] for k in range(7)], None),
+        (lambda: {"a": _call(["x" * 30_000] * 3), "b": [f"{i}" * 20_000 for i in range(9)]}, None),
+    ):
+        begun.clear()
+
+        def steps(run: Run, make: Callable[[], Any] = make) -> None:
+            for _ in range(2):
+                run.pickler.dump(make())
+
+        check(ORACLE, ours, steps, protocols=(protocol,))
+        if begins is not None and protocol >= 2:
+            assert any(plan is hooks.FEW for plan in begun) == begins
 
 
 def test_not_as_the_last_one(tried: list[bool | None]) -> None:
@@ -469,8 +503,11 @@ def test_entries(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
         check(ORACLE, ours, steps, protocols=ALL, fails=None if steps is not moved else True)
 
 
-def test_no_frame_more() -> None:
+@pytest.mark.parametrize("is_like_last", [False, True])
+def test_no_frame_more(is_like_last: bool, request: pytest.FixtureRequest) -> None:
     """Near the recursion limit all is saved that stock saves."""
+    if is_like_last:
+        request.getfixturevalue("taken_for_little")
     obj = {"a": Leaf(a=[Leaf(b=1)]), "b": objects.GetState(a=1), "c": datetime.date(2020, 1, 1)}
     for root in (obj, Leaf(a=1), objects.GetState(a=1), ValueError("x"), Leaf):
         least = []

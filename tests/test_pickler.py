@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import pytest
 from oracle import strategies
 from oracle.compare import Implementation
 from oracle.suite_evil import EvilSuite
@@ -34,6 +35,16 @@ class TestHooks(Ours, HookSuite):
 
 
 class TestEvil(Ours, EvilSuite):
+    pass
+
+
+@pytest.mark.usefixtures("taken_for_little")
+class TestHooksLikeTheLast(Ours, HookSuite):
+    pass
+
+
+@pytest.mark.usefixtures("taken_for_little")
+class TestEvilLikeTheLast(Ours, EvilSuite):
     pass
 
 

@@ -31,7 +31,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.arrays import HEAP_TYPE
 from ..objects.instances import has_only_a_dict
 from ..objects.known import METACLASS_IDS
-from ..objects.last import are_few, key_of_row, last
+from ..objects.last import MOST_OF_FEW, are_few, key_of_row, last
 from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
 from ..objects.stdlibs import is_array
 from ..older import overrides_batches
@@ -82,8 +82,6 @@ _FEW_LEAVES: Final = 20
 _FEW_ARRAYS: Final = 20
 #: So many objects whose reduce only reads them: to see what it reads takes as long as they do.
 _FEW_READERS: Final = 5
-#: So much is memoized in a dump that goes hook by hook, at the most, if the next one like it is not to be looked at.
-_FEW_MEMOIZED: Final = 24
 #: So many leaves are written sooner in runs.
 _MANY_LEAVES: Final = 32
 #: After so many looks in a row that found nothing but plain data the next ones are left out, until something is found.
@@ -105,8 +103,8 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
         cls = type(pickler)
         few = last.few.get(cls.save)
         if (
-            not few
-            or not are_few(few, obj, t)
+            few is None
+            or (id(t) not in few and not ((t is dict or t is list or t is tuple) and are_few(few, obj, t)))
             or (TELLS_WHOSE and overrides_batches(cls))
             or pickler._fastpickle_plan is not None
         ):
@@ -120,7 +118,7 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
 def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
     """Remember for `goes_by_hooks` that a dump went hook by hook, if there was little in it."""
     memo = pickler.memo
-    if type(memo) is not dict or len(memo) > _FEW_MEMOIZED:
+    if type(memo) is not dict or len(memo) > MOST_OF_FEW:
         return
     try:
         save = type(pickler).save

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from ..hooks import CONTAINER_IDS
 
-__all__ = ["are_few", "key_of_row", "last"]
+__all__ = ["MOST_OF_FEW", "are_few", "key_of_row", "last"]
 
 
 class _Last:
@@ -41,6 +41,7 @@ class _Last:
             `save` of its picklers.
         few_left: how many more dumps like that go hook by hook without a look at them; then, or once there was more in
             one, the next one is looked at.
+        patience_with_few: how many these were to be, the last time that one was looked at; 0 before the first one.
         few_refused: the ids of those of these classes at which C gives up.
         held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
         looks_for_nothing: how many looks in a row at what is dumped found only plain data (`small`).
@@ -55,7 +56,8 @@ class _Last:
 
     __slots__ = (
         "few", "few_left", "few_refused", "gave_up_for", "held", "kind", "large", "like", "looks_for_nothing", "much",
-        "not_at_once", "not_brief", "patience", "patience_with_much", "patience_with_numbers", "refused", "root",
+        "not_at_once", "not_brief", "patience", "patience_with_few", "patience_with_much", "patience_with_numbers",
+        "refused", "root",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -65,6 +67,7 @@ class _Last:
         """Be as before the first dump."""
         self.few: dict[Any, set[int]] = {}
         self.few_left = 0
+        self.patience_with_few = 0
         self.few_refused: set[int] = set()
         self.gave_up_for = 0
         self.kind: Callable[..., Any] | None = None
@@ -161,9 +164,11 @@ class _Last:
         if len(few) >= _MOST_REMEMBERED:
             few.clear()
             self.few_refused.clear()
+        is_again = few.issuperset(map(id, types))
+        self.patience_with_few = min(2 * self.patience_with_few + 1, _MOST_PATIENCE) if is_again else _PATIENCE
         few.update(map(id, types))
         self.few_refused.update(map(id, refused))
-        self.few_left = _PATIENCE
+        self.few_left = self.patience_with_few
 
     def is_like(self, obj: Any, t: type) -> int:
         """Tell whether what is in a small container, and in those in it, has an instance of that class among it.
@@ -228,6 +233,12 @@ def key_of_row(obj: Any, t: type) -> int:
 last: Final = _Last()
 #: C gives up in up to half the time that a small dump takes without it.
 _PATIENCE: Final = 15
+
+#: The same for what went hook by hook, once several in a row did.
+_MOST_PATIENCE: Final = 255
+
+#: So much is memoized in a dump that goes hook by hook, at the most, if the next one like it is not to be looked at.
+MOST_OF_FEW: Final = 24
 #: Of so many functions, classes and kinds of rows it is remembered that they cannot be written at once.
 _MOST_REMEMBERED: Final = 64
 #: So many items may be at the top of what is not looked at.
