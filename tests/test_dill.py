@@ -14,6 +14,7 @@ import gc
 import io
 import logging
 import os
+import pathlib
 import pickle
 import random
 import re
@@ -1305,6 +1306,28 @@ class TestDropped:
                 written.clear()
         self.outcomes(lambda obj: dill.dumps(obj, 5, buffer_callback=print))
         assert all(written)
+
+    def test_little_alone(self, written: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+        """A class, and what there is next to nothing in, goes hook by hook, and so do the next ones, without a look."""
+        looks: list[Any] = []
+        at_once = small.at_once
+        monkeypatch.setattr(small, "at_once", lambda *args: looks.append(args) or at_once(*args))
+        for obj in (
+            objects.Plain, OSError, datetime.date(2020, 1, 1), uuid.UUID(int=1), pathlib.PurePosixPath("a"),
+            decimal.Decimal("1.5"), ValueError("text"), type("New", (objects.Plain,), {"a": [1, 2]}),
+        ):  # fmt: skip
+            for protocol in (0, 2, 4):
+                expected = outcome(dill.dumps, obj, protocol)
+                last.forget()
+                looks.clear()
+                with fastpickle.patched():
+                    for _ in range(16):
+                        assert outcome(dill.dumps, obj, protocol) == expected
+                    assert len(looks) == 1 or getattr(obj, "__name__", "") == "New"  # dill saves a new class by value
+                    assert written == []
+        with fastpickle.patched():
+            dill.dumps(objects.Plain(a=1))
+        assert written == [True]
 
     def test_nothing_is_kept(self, written: list[bool]) -> None:
         """The file that was written to is not held by what is kept for the next dump."""

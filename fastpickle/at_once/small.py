@@ -104,7 +104,11 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
         few = last.few.get(cls.save)
         if (
             few is None
-            or (id(t) not in few and not ((t is dict or t is list or t is tuple) and are_few(few, obj, t)))
+            or not (
+                are_few(few if cls.save is hooks.own_save else last.few_refused, obj, t)
+                if t is dict or t is list or t is tuple
+                else id(t) in few
+            )
             or (TELLS_WHOSE and overrides_batches(cls))
             or pickler._fastpickle_plan is not None
         ):
@@ -124,8 +128,10 @@ def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
         save = type(pickler).save
         types = _types_of(obj, t)
         refused = [x for x in types if is_for_stock(x)]
-        if refused or save is hooks.own_save:  # a library's went so for something below, perhaps
+        if refused or save is hooks.own_save:
             last.remember_few(save, refused or types, refused)
+        elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps
+            last.remember_few(save, types, refused)
     except Exception:  # the stack is full, and all is written; another thread has changed a dict
         pass
 
@@ -188,6 +194,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
                 elif may_graft and not (is_own and is_like):
                     return False if is_for_c or save not in hooks.choosy_saves else 0
                 may_graft = False
+        elif t is type and not is_own and not is_by_value(obj):
+            content = _SOMEBODYS
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False
         elif last.not_at_once and last.is_not_at_once(id(t)):

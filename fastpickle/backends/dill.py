@@ -37,6 +37,7 @@ from ..hooks import NUMBER_IDS
 from ..objects.arrays import is_little
 from ..objects.asked import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
+from ..objects.likely import is_leaf
 from ..pickler import Pickler as _Base
 from ..rules import GraftRule
 
@@ -328,7 +329,8 @@ def dumps(
 
 def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, or multiprocess's, whose pickler is made, used and dropped by one line there."""
-    if not is_for_librarys(obj, type(obj)):
+    t = type(obj)
+    if t is type or is_leaf(t) or not is_for_librarys(obj, t):  # the first two alone take dill itself no longer
         return False
     try:
         frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
