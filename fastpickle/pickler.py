@@ -105,7 +105,7 @@ _FOR_ATOMS = 24
 #: A tuple of fewer items is not written at once, which takes as long as to save five to ten of them.
 _FOR_TUPLE = 12
 #: In a dump that is taken to be like the last one a container of more may be worth a plan.
-_FEW_AS_LAST = 7
+_FEW_AS_LAST = 12
 #: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64

@@ -322,7 +322,8 @@ def _call(x: Any) -> objects.Reduced:
 
 @pytest.mark.parametrize("cls", [Pure, fastpickle.Pickler], ids=["pure", "with C"])
 @pytest.mark.parametrize(
-    "make", [_call, lambda x: [_call(x)], lambda x: {"a": 1, "b": _call(x)}, lambda x: (2, _call(x))]
+    "make",
+    [_call, lambda x: [_call(x)], lambda x: {"a": 1, "b": _call(x)}, lambda x: (2, _call(x))],
 )
 def test_as_the_last_one(make: Callable[[Any], Any], cls: Any, tried: list[bool | None]) -> None:
     """A dump with an object like that of the last one is not looked at, 15 times, 31, ..., unless there was more."""
@@ -338,6 +339,19 @@ def test_as_the_last_one(make: Callable[[Any], Any], cls: Any, tried: list[bool 
             assert len(tried) == 1
 
 
+@pytest.mark.skipif(CPickler is None, reason="what there is below is written at once")
+@pytest.mark.parametrize("make", [lambda: {"a": {"b": [(), _call(1)]}}, lambda: [(), (2, [_call(1)]), [_call(2)]]])
+def test_below_as_the_last_one(make: Callable[[], Any], tried: list[bool | None]) -> None:
+    """What tells it may be in the first container."""
+    for _ in range(10):
+        assert _dumps(fastpickle.Pickler, make(), 4) == _dumps(Stock, make(), 4)
+    assert len(tried) <= 2
+    for obj in ([(), [1]], {"a": {"b": [(), 1]}}, [[[[[_call(1)]]]]]):
+        tried.clear()
+        assert _dumps(fastpickle.Pickler, obj, 4) == _dumps(Stock, obj, 4)
+        assert len(tried) == 1
+
+
 @pytest.mark.usefixtures("taken_for_little")
 @pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
 @pytest.mark.parametrize("protocol", ALL)
@@ -350,8 +364,8 @@ def test_more_than_in_the_last_one(protocol: int, ours: Implementation, monkeypa
     )
     for make, begins in (
         (lambda: _call(1), False),
-        (lambda: {"a": [*range(7)], "b": (1,) * 7, "c": Leaf(a=[[1], [2]])}, False),
-        (lambda: Leaf(a=[[i] for i in range(8)]), None),
+        (lambda: {"a": [*range(12)], "b": (1,) * 12, "c": Leaf(a=[[1], [2]])}, False),
+        (lambda: Leaf(a=[[i] for i in range(13)]), None),
         (lambda: Leaf(a=[*range(300)]), True),
         (lambda: [Leaf(a={i: f"{i}" for i in range(1001)}), [1, 2]], True),
         (lambda: [Leaf(a=[{"k": i} for i in range(300)]), _call([{"k": i} for i in range(300)])], True),
@@ -375,7 +389,7 @@ def test_not_as_the_last_one(tried: list[bool | None]) -> None:
     for _ in range(2):
         fastpickle.Pickler(io.BytesIO(), 4).dump([_call(1)])
     assert tried == [None]
-    for obj in ([Leaf(a=1)], [_call(1)] * 8, {"a": [_call(1)]}):
+    for obj in ([Leaf(a=1)], [_call(1)] * 13, {"a": [1, 2], "b": [_call(1)]}):
         fastpickle.Pickler(io.BytesIO(), 4).dump(obj)
     assert len(tried) == 4
 

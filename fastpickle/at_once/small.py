@@ -31,7 +31,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.arrays import HEAP_TYPE
 from ..objects.instances import has_only_a_dict
 from ..objects.known import METACLASS_IDS
-from ..objects.last import MOST_OF_FEW, are_few, key_of_row, last
+from ..objects.last import MOST_OF_FEW, are_few, key_of_row, last, types_at_top
 from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
 from ..objects.stdlibs import is_array
 from ..older import overrides_batches
@@ -99,6 +99,7 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
     Args:
         pickler, obj, t: as for `at_once`.
     """
+    last.few_left -= 1  # where it is in vain, too: that takes a while
     try:
         cls = type(pickler)
         few = last.few.get(cls.save)
@@ -115,7 +116,6 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
             return False
     except Exception:  # as there
         return False
-    last.few_left -= 1
     return True
 
 
@@ -126,21 +126,14 @@ def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
         return
     try:
         save = type(pickler).save
-        types = _types_of(obj, t)
+        types = types_at_top(obj, t)
         refused = [x for x in types if is_for_stock(x)]
-        if refused or save is hooks.own_save:
+        if refused or (types and save is hooks.own_save):
             last.remember_few(save, refused or types, refused)
         elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps
             last.remember_few(save, types, refused)
     except Exception:  # the stack is full, and all is written; another thread has changed a dict
         pass
-
-
-def _types_of(obj: Any, t: type) -> list[type]:
-    """Return the type of what is dumped, or those of what is in a container, but for plain data."""
-    if t is list or t is tuple or t is dict:
-        return [x for x in map(type, [*obj.values()] if t is dict else obj) if id(x) not in PLAIN_IDS]
-    return [t]
 
 
 def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:

@@ -19,12 +19,12 @@ Not for: what is known within one dump (`doubts`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ..hooks import CONTAINER_IDS
+from ..hooks import CONTAINER_IDS, PLAIN_IDS
 
-__all__ = ["MOST_OF_FEW", "are_few", "key_of_row", "last"]
+__all__ = ["MOST_OF_FEW", "are_few", "key_of_row", "last", "types_at_top"]
 
 
 class _Last:
@@ -39,8 +39,8 @@ class _Last:
         root: the id of the class of what is dumped, or was last.
         few: the ids of the classes of what was dumped hook by hook, or stood at the top of that, and was little; by the
             `save` of its picklers.
-        few_left: how many more dumps like that go hook by hook without a look at them; then, or once there was more in
-            one, the next one is looked at.
+        few_left: at how many more dumps it is asked whether they are like that, and go hook by hook without a look at
+            them; then, or once there was more in one, the next one is looked at.
         patience_with_few: how many these were to be, the last time that one was looked at; 0 before the first one.
         few_refused: the ids of those of these classes at which C gives up.
         held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
@@ -202,12 +202,51 @@ class _Last:
 def are_few(few: set[int], obj: Any, t: type) -> bool:
     """Tell whether an object is of one of some types, given by their ids, or has one at the top, and little beside it.
 
+    Where there is none, one in the first container there will do, and so on.
+
     Raises:
         RuntimeError: another thread has changed it.
     """
-    if t is list or t is tuple or t is dict:
-        return len(obj) <= _FEW_AT_TOP and not few.isdisjoint(map(id, map(type, obj.values() if t is dict else obj)))
-    return id(t) in few
+    if not (t is list or t is tuple or t is dict):
+        return id(t) in few
+    for _ in range(_LEVELS):
+        items = obj.values() if t is dict else obj
+        if len(obj) > _FEW_AT_TOP:
+            return False
+        if not few.isdisjoint(map(id, map(type, items))):
+            return True
+        obj = _first_container(items)
+        if obj is None:
+            return False
+        t = type(obj)
+    return False
+
+
+def types_at_top(obj: Any, t: type) -> list[type]:
+    """Return the types by which `are_few` tells something: what it is, or has at the top, but for plain data.
+
+    Where there is nothing but plain data at the top, it is what is in the first container there, and so on.
+    """
+    if not (t is list or t is tuple or t is dict):
+        return [t]
+    types: list[type] = []
+    for _ in range(_LEVELS):
+        items = [*obj.values()] if t is dict else obj
+        types = [x for x in map(type, items) if id(x) not in PLAIN_IDS]
+        obj = _first_container(items)
+        if types or obj is None:
+            break
+        t = type(obj)
+    return types
+
+
+def _first_container(items: Iterable[Any]) -> Any:
+    """Return the first list, tuple or dict with something in it; None if there is none."""
+    for x in items:
+        t = type(x)
+        if (t is list or t is tuple or t is dict) and x:
+            return x
+    return None
 
 
 def _length(obj: Any, t: type) -> int:
@@ -241,8 +280,9 @@ _MOST_PATIENCE: Final = 255
 MOST_OF_FEW: Final = 24
 #: Of so many functions, classes and kinds of rows it is remembered that they cannot be written at once.
 _MOST_REMEMBERED: Final = 64
-#: So many items may be at the top of what is not looked at.
-_FEW_AT_TOP: Final = 7
+#: So many items may be at the top of what is not looked at, and in the first container there, down to so many levels.
+_FEW_AT_TOP: Final = 12
+_LEVELS: Final = 4
 #: So few items are looked at in less time than C takes to give up.
 _FEW: Final = 24
 #: So many items, in whatever they are, are little; and seen in the time that it takes C to begin.
