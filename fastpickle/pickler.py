@@ -188,11 +188,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 finally:
                     now = self._fastpickle_plan
                     # Most often it is as it was, and then its `__dict__` need not be asked for.
-                    if now is few or (few is AS_LAST and (now is FEW or now is ASIDE)):
+                    if now is few:
                         _delattr(self, "_fastpickle_plan")
                     else:
                         undo_few(self)
-                        last.few_left = 0
+                        if now is not FEW and now is not ASIDE:  # there was a plan
+                            last.few_left = 0
             else:
                 self.save(obj)
             self.write(STOP)
@@ -322,14 +323,18 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if x is NotImplemented:
                     entry = self.dispatch.get(t)
                     if plan is not AS_LAST or (
-                        (type(memo) is not dict or len(memo) > MOST_OF_FEW)
-                        if entry is None
-                        else t is not type and id(t) in _CONTAINER_IDS and len(obj) > _FEW_AS_LAST
+                        t is not type
+                        and (
+                            type(memo) is not dict
+                            or len(memo) > MOST_OF_FEW
+                            or (id(t) in _CONTAINER_IDS and len(obj) > _FEW_AS_LAST)
+                        )
                     ):
                         if plan is AS_LAST:  # there is more in this one
                             plan = FEW if type(self).save is hooks.own_save else ASIDE
-                            _setattr(self, "_fastpickle_plan", plan)
-                            if entry is None:
+                            if self._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
+                                _setattr(self, "_fastpickle_plan", plan)
+                            if type(memo) is not dict or len(memo) > MOST_OF_FEW:
                                 last.few_left = 0
                         if id(t) in _CONTAINER_IDS:
                             n = len(obj)

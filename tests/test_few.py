@@ -119,6 +119,7 @@ _long = "é" * 300
 #: Small dumps, some of which are too much for that.
 SMALL: dict[str, Callable[[], Any]] = {
     "an instance": lambda: Leaf(a=1, b="text", c=None),
+    "a larger instance": lambda: Leaf(**{f"a{i}": i for i in range(9)}),
     "an instance in a dict": lambda: {"a": 1, "leaf": Leaf(a=[1, 2], b={"c": (3, 4, 5, 6)}), "z": "end"},
     "no attributes": lambda: [Leaf(), Leaf(), 1],
     "instances": lambda: [Leaf(a=i, b=f"text {i}") for i in range(10)],
@@ -289,7 +290,8 @@ def test_nothing_is_left(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "by_python", "with_c"), [
-    ("an instance", True, True),
+    ("an instance", None, None),
+    ("a larger instance", True, True),
     ("an instance in a dict", True, True),
     ("instances", True, False),
     ("dates", True, False),
@@ -337,6 +339,42 @@ def test_as_the_last_one(make: Callable[[Any], Any], cls: Any, tried: list[bool 
         assert _dumps(cls, make(value), 4) == _dumps(Stock, make(value), 4)
         if value == 2:  # behind the rows
             assert len(tried) == 1
+
+
+class _Stateful(Leaf):
+    def __reduce__(self) -> Any:
+        return objects.make, (1,), {"x": [_call(1), _call(2), (1, 2, 3)], "y": [[1, 2], [3]]}
+
+
+@pytest.mark.usefixtures("taken_for_little")
+@pytest.mark.parametrize("n", [3, 20, 60, 200])
+@pytest.mark.parametrize("hook", ["reducer_override", "persistent_id"])
+@pytest.mark.parametrize("makes", [lambda: [1] * 15, lambda: _call(1), lambda: {"a": (2, [3])}])
+def test_hook_that_saves_much(makes: Callable[[], Any], hook: str, n: int) -> None:
+    """And takes itself away: a plan begins while the object it is asked about is not yet saved; nothing is left."""
+
+    def outcome(cls: Any, protocol: int) -> list[Any]:
+        file = io.BytesIO()
+        pickler = cls(file, protocol)
+        seen: list[Any] = []
+        for _ in range(2):
+            asked = makes()
+            much = [_Stateful() for _ in range(n)]
+
+            def hooked(obj: Any, asked: Any = asked, much: list[Any] = much) -> Any:
+                if obj is asked:
+                    delattr(pickler, hook)
+                    for x in much:
+                        pickler.save(x)
+                return NotImplemented if hook == "reducer_override" else None
+
+            setattr(pickler, hook, hooked)
+            pickler.dump([_call(0), asked])
+            seen.append(([i for i, _ in pickler.memo.values()], sorted(vars(pickler)), sorted(vars(pickler.framer))))
+        return [file.getvalue(), *seen]
+
+    for protocol in ALL:
+        assert outcome(fastpickle.Pickler, protocol) == outcome(Stock, protocol)
 
 
 @pytest.mark.skipif(CPickler is None, reason="what there is below is written at once")
@@ -631,7 +669,7 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(few, "encode_name", interrupted)
-    for obj in ({"a": Leaf(a=1)}, Leaf(a=1)):
+    for obj in ({"a": Leaf(a=1)}, SMALL["a larger instance"]()):
         file = io.BytesIO()
         pickler = Pure(file, 4)
         with pytest.raises(KeyboardInterrupt):

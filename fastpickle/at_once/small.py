@@ -78,6 +78,8 @@ _MANY: Final = 240
 #: For so many items stands an instance, a class or a function; one or two that are next to nothing are for stock.
 _PER_INSTANCE: Final = 5
 _FEW_LEAVES: Final = 20
+#: An instance with so many attributes, of which each is two, and all are atoms, is for stock, too.
+_FEW_OF_INSTANCE: Final = 16
 #: Where there are fewer items, arrays are for stock, too.
 _FEW_ARRAYS: Final = 20
 #: So many objects whose reduce only reads them: to see what it reads takes as long as they do.
@@ -202,9 +204,15 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
                 return False
             if not is_own and is_by_value(t):
                 return 0  # so that its class is much
-            if may_graft and is_own and not (last.may_be_little(t) and _content(state, dict, _FEW) < _MUCH):
-                return False
             content = _INSTANCES
+            if is_own:
+                if may_graft and not last.may_be_little(t):
+                    return False
+                n = _content(state, dict, _FEW)
+                if may_graft and n >= _MUCH:
+                    return False
+                if n <= _FEW_OF_INSTANCE:
+                    content = _SOMEBODYS
         else:
             held = held_by(obj, t)  # if it is little, nothing is to be gained
             if held is None or _content(held, tuple, _FEW) >= _INSTANCES:  # in which there may be much
