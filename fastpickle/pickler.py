@@ -11,6 +11,7 @@
                 +-- ASIDE, COLD:              as PLAIN; a container that is worth a plan is saved as if it were a root;
                 |                               with a plan once a library's dump turns out to be large
                 +-- FEW:                      as ASIDE; with a plan once it turns out to be many
+                +-- AS_LAST:                  as PLAIN, up to what is long, or many; from there on as FEW or ASIDE
 
 Everything that stock keeps in `memo`, `framer` and `write` is kept there at every moment at which other code can look:
 stock's methods, overrides and ours may be mixed within one dump, and `install()` may come and go between two of them.
@@ -64,6 +65,7 @@ from .accelerator.lazymemo import LazyMemo, order_memo, put_in_order
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
+from .at_once.repeats import goes_by_hooks, learn_from_few
 from .digests.hashing import is_worth_a_plan
 from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
@@ -154,7 +156,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         try:
             t = type(obj)
             few: Plan | None = None
-            if last.few_left > 0 and small.goes_by_hooks(self, obj, t):
+            if last.few_left > 0 and goes_by_hooks(self, obj, t):
                 few = AS_LAST
             elif id(t) not in hooks.ATOM_IDS:
                 may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
@@ -184,7 +186,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 try:
                     self.save(obj)
                     if few is not AS_LAST:
-                        small.learn_from_few(self, obj, t)
+                        learn_from_few(self, obj, t)
                 finally:
                     now = self._fastpickle_plan
                     # Most often it is as it was, and then its `__dict__` need not be asked for.

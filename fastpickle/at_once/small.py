@@ -31,7 +31,7 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
 from ..objects.arrays import HEAP_TYPE
 from ..objects.instances import has_only_a_dict
 from ..objects.known import METACLASS_IDS
-from ..objects.last import MOST_OF_FEW, are_few, key_of_row, last, types_at_top
+from ..objects.last import key_of_row, last
 from ..objects.likely import ATOMS_BESIDE, held_by, is_for_stock, is_leaf, is_row_for_stock, only_reads, were_known
 from ..objects.stdlibs import is_array
 from ..older import overrides_batches
@@ -64,7 +64,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["at_once", "goes_by_hooks", "learn_from_few"]
+__all__ = ["at_once"]
 
 #: A container of more items, keys and values, is left to the loop, which has a column of them encoded at once.
 _MOST_ITEMS: Final = 24
@@ -91,51 +91,6 @@ _SURE: Final = 16
 #: A longer int is left to the loop or to C, and a text or bytes of more than so many bytes.
 _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
-
-
-def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
-    """Tell whether a dump is to go hook by hook without a look at it, as the last one with such an object did.
-
-    It is what `at_once` says by None, in a fourth of the time; if there is more in it, there is a plan for that.
-
-    Args:
-        pickler, obj, t: as for `at_once`.
-    """
-    last.few_left -= 1  # where it is in vain, too: that takes a while
-    try:
-        cls = type(pickler)
-        few = last.few.get(cls.save)
-        if (
-            few is None
-            or not (
-                are_few(few if cls.save is hooks.own_save else last.few_refused, obj, t)
-                if t is dict or t is list or t is tuple
-                else id(t) in few
-            )
-            or (TELLS_WHOSE and overrides_batches(cls))
-            or pickler._fastpickle_plan is not None
-        ):
-            return False
-    except Exception:  # as there
-        return False
-    return True
-
-
-def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
-    """Remember for `goes_by_hooks` that a dump went hook by hook, if there was little in it."""
-    memo = pickler.memo
-    if type(memo) is not dict or len(memo) > MOST_OF_FEW:
-        return
-    try:
-        save = type(pickler).save
-        types = types_at_top(obj, t)
-        refused = [x for x in types if is_for_stock(x)]
-        if refused or (types and save is hooks.own_save):
-            last.remember_few(save, refused or types, refused)
-        elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps
-            last.remember_few(save, types, refused)
-    except Exception:  # the stack is full, and all is written; another thread has changed a dict
-        pass
 
 
 def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:

@@ -1,0 +1,71 @@
+"""Repeats: a small dump like the last one, which went hook by hook and was little, does so without a look at it.
+
+    dump 1       at_once: None -> hook by hook, and little --(learn_from_few)--> its classes are remembered (`last`)
+    dump 2 ... 16              goes_by_hooks --> AS_LAST in force, hook by hook; nothing is asked about its parts
+    dump 17      at_once again, and if that is as before the next 31, 63, ..., at most 255
+
+To see that nothing is to be gained takes longer than the dump of one object.  A dump in which there is more after all
+goes on as one that was looked at, from there on (`Pickler.save`).
+
+Not for: what C gave up, of which the next ones are not offered to it (`quick`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import hooks
+from .._stdlib import TELLS_WHOSE
+from ..objects.last import MOST_OF_FEW, are_few, last, types_at_top
+from ..objects.likely import is_for_stock, is_leaf
+from ..older import overrides_batches
+
+__all__ = ["goes_by_hooks", "learn_from_few"]
+
+
+def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
+    """Tell whether a dump is to go hook by hook without a look at it, as the last one with such an object did.
+
+    It is what `at_once` says by None, in a fourth of the time.
+
+    Args:
+        pickler: one that has written nothing of this dump.
+        obj: what is dumped.
+        t: its type.
+    """
+    last.few_left -= 1  # where it is in vain, too: that takes a while
+    try:
+        cls = type(pickler)
+        save = cls.save
+        few = last.few.get(save)
+        if (
+            few is None
+            or not (
+                are_few(few if save is hooks.own_save else last.few_refused, obj, t)
+                if t is dict or t is list or t is tuple
+                else id(t) in few
+            )
+            or (TELLS_WHOSE and overrides_batches(cls))
+            or pickler._fastpickle_plan is not None
+        ):
+            return False
+    except Exception:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
+        return False
+    return True
+
+
+def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
+    """Remember for `goes_by_hooks` that a dump went hook by hook, if there was little in it."""
+    memo = pickler.memo
+    if type(memo) is not dict or len(memo) > MOST_OF_FEW:
+        return
+    try:
+        save = type(pickler).save
+        types = types_at_top(obj, t)
+        refused = [x for x in types if is_for_stock(x)]
+        if refused or (types and save is hooks.own_save):
+            last.remember_few(save, refused or types, refused)
+        elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps
+            last.remember_few(save, types, refused)
+    except Exception:  # the stack is full, and all is written; another thread has changed a dict
+        pass
