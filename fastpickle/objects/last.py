@@ -277,7 +277,7 @@ _PATIENCE: Final = 15
 _MOST_PATIENCE: Final = 255
 
 #: So much is memoized in a dump that goes hook by hook, at the most, if the next one like it is not to be looked at.
-MOST_OF_FEW: Final = 24
+MOST_OF_FEW: Final = 40
 #: Of so many functions, classes and kinds of rows it is remembered that they cannot be written at once.
 _MOST_REMEMBERED: Final = 64
 #: So many items may be at the top of what is not looked at, and in the first container there, down to so many levels.
