@@ -324,89 +324,91 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 x = NotImplemented if reduce is NO_VALUE else reduce(obj)
                 if x is NotImplemented:
                     entry = self.dispatch.get(t)
-                    if plan is not AS_LAST or (
-                        t is not type
+                    if (
+                        plan is AS_LAST
+                        and t is not type
                         and (
                             type(memo) is not dict
                             or len(memo) > MOST_OF_FEW
                             or (id(t) in _CONTAINER_IDS and len(obj) > _FEW_AS_LAST)
                         )
-                    ):
-                        if plan is AS_LAST:  # there is more in this one
-                            plan = FEW if type(self).save is hooks.own_save else ASIDE
-                            if self._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
-                                _setattr(self, "_fastpickle_plan", plan)
-                            if type(memo) is not dict or len(memo) > MOST_OF_FEW:
-                                last.few_left = 0
-                        if id(t) in _CONTAINER_IDS:
-                            n = len(obj)
-                            if plan is ASIDE:
-                                if t is tuple:
-                                    if not n and entry is _stock_save_tuple:
-                                        self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
-                                        return
-                                    is_asked = n >= _FOR_TUPLE or (
-                                        n > 0
-                                        and (
-                                            id(type(obj[0])) in _HEAVY
-                                            or (n >= _FOR_PLAN and type(obj[-1]) is dict and type(obj[0]) is type)
-                                        )
+                    ):  # there is more in this one
+                        plan = FEW if type(self).save is hooks.own_save else ASIDE
+                        if self._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
+                            _setattr(self, "_fastpickle_plan", plan)
+                        if type(memo) is not dict or len(memo) > MOST_OF_FEW:
+                            last.few_left = 0
+                    if plan is AS_LAST:
+                        pass  # nothing is asked about it
+                    elif id(t) in _CONTAINER_IDS:
+                        n = len(obj)
+                        if plan is ASIDE:
+                            if t is tuple:
+                                if not n and entry is _stock_save_tuple:
+                                    self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
+                                    return
+                                is_asked = n >= _FOR_TUPLE or (
+                                    n > 0
+                                    and (
+                                        id(type(obj[0])) in _HEAVY
+                                        or (n >= _FOR_PLAN and type(obj[-1]) is dict and type(obj[0]) is type)
                                     )
-                                else:
-                                    is_asked = (
-                                        n >= _FOR_PLAN
-                                        and (t is dict or t is list)
-                                        and (
-                                            n >= _FOR_ATOMS
-                                            or not _CONTAINER_IDS.isdisjoint(
-                                                map(id, map(type, obj if t is list else obj.values()))
-                                            )
-                                        )
-                                    )
-                            elif plan is FEW:
-                                is_asked = n >= FEWEST_OF_FEW or (
-                                    n > 0 and type(memo) is dict and len(memo) > _MANY_MEMOIZED
                                 )
                             else:
-                                is_asked = plan is COLD and n > 1 and is_worth_a_plan(self, obj, t)
-                            if (
-                                is_asked
-                                and end is None  # else it is this one that has begun
-                                and reduce is NO_VALUE  # what was there may have memoized it
-                                and (plan is COLD or id(entry) in hooks.container_entries)
-                                and type(self.dispatch) in hooks.known_tables
-                                and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
-                            ):
-                                plan, end = begin(self, plan, obj, t)
-                                if plan is None:
-                                    return  # it is written
-                                if plan:  # as above: what another function called would need a Python frame more
-                                    call, x, is_reduced, end = way_of(self, plan, obj, t, end)
-                                    x = call(*x)
-                                    if is_reduced and x is not None:
-                                        save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
-                                    return
-                            if entry is _stock_save_dict:  # what it does, with a call less
-                                self.write(EMPTY_DICT if self.bin else MARK + DICT)
-                                self.memoize(obj)
-                                if TELLS_WHOSE:
-                                    self._batch_setitems(obj.items(), obj)
-                                else:
-                                    self._batch_setitems(obj.items())
+                                is_asked = (
+                                    n >= _FOR_PLAN
+                                    and (t is dict or t is list)
+                                    and (
+                                        n >= _FOR_ATOMS
+                                        or not _CONTAINER_IDS.isdisjoint(
+                                            map(id, map(type, obj if t is list else obj.values()))
+                                        )
+                                    )
+                                )
+                        elif plan is FEW:
+                            is_asked = n >= FEWEST_OF_FEW or (
+                                n > 0 and type(memo) is dict and len(memo) > _MANY_MEMOIZED
+                            )
+                        else:
+                            is_asked = plan is COLD and n > 1 and is_worth_a_plan(self, obj, t)
+                        if (
+                            is_asked
+                            and end is None  # else it is this one that has begun
+                            and reduce is NO_VALUE  # what was there may have memoized it
+                            and (plan is COLD or id(entry) in hooks.container_entries)
+                            and type(self.dispatch) in hooks.known_tables
+                            and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
+                        ):
+                            plan, end = begin(self, plan, obj, t)
+                            if plan is None:
+                                return  # it is written
+                            if plan:  # as above: what another function called would need a Python frame more
+                                call, x, is_reduced, end = way_of(self, plan, obj, t, end)
+                                x = call(*x)
+                                if is_reduced and x is not None:
+                                    save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
                                 return
-                            if entry is _stock_save_list:
-                                self.write(EMPTY_LIST if self.bin else MARK + LIST)
-                                self.memoize(obj)
-                                if TELLS_WHOSE:
-                                    self._batch_appends(obj, obj)
-                                else:
-                                    self._batch_appends(obj)
-                                return
-                        elif id(entry) in entry_writers and plan is not COLD:  # those know nothing of digests
-                            x = entry_writers[id(entry)](self, obj)
-                            if x is not None:
-                                x()
-                                return
+                        if entry is _stock_save_dict:  # what it does, with a call less
+                            self.write(EMPTY_DICT if self.bin else MARK + DICT)
+                            self.memoize(obj)
+                            if TELLS_WHOSE:
+                                self._batch_setitems(obj.items(), obj)
+                            else:
+                                self._batch_setitems(obj.items())
+                            return
+                        if entry is _stock_save_list:
+                            self.write(EMPTY_LIST if self.bin else MARK + LIST)
+                            self.memoize(obj)
+                            if TELLS_WHOSE:
+                                self._batch_appends(obj, obj)
+                            else:
+                                self._batch_appends(obj)
+                            return
+                    elif id(entry) in entry_writers and plan is not COLD:  # those know nothing of digests
+                        x = entry_writers[id(entry)](self, obj)
+                        if x is not None:
+                            x()
+                            return
                     if entry is not None:
                         if unordered and id(self) in unordered and id(entry) not in hooks.looking_up:
                             put_in_order(self)
