@@ -493,6 +493,8 @@ def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
     if CPickler is not None:
         sample = [[str(i) * 20] for i in range(5 * FEWEST)]  # with more than fits into `LARGE_TABLE`
+        # dill has edited stock's table, if it was imported before.
+        cls = type(cls.__name__, (cls,), {"dispatch": {**cls.dispatch, **hooks.STOCK_TABLE}})
         with counting():
             cls(BytesIO(), 4).dump(sample)
             pickler = cls(BytesIO(), 4)

@@ -85,6 +85,7 @@ __all__ = [
     "PLAIN_IDS",
     "STOCK_ENTRIES",
     "STOCK_RULE",
+    "STOCK_TABLE",
     "Plan",
     "Reduced",
     "Saver",
@@ -300,6 +301,11 @@ entries_of: Final = itemgetter(*_TYPES)
 STOCK_ENTRIES: Final[tuple[Any, ...]] = tuple(  # not from the table: dill may have edited it already
     stock_methods["save_" + {"NoneType": "none", "int": "long"}.get(t.__name__, t.__name__)] for t in _TYPES
 )
+#: What stock's table has for these types, and for classes.
+STOCK_TABLE: Final[dict[type, Any]] = {
+    **dict(zip(_TYPES, STOCK_ENTRIES, strict=True)),
+    type: stock_methods["save_type"],
+}
 #: Functions in dispatch tables that look an object up in the memo, and see nothing else of it, by their ids.
 looking_up: Final[dict[int, Any]] = {id(f): f for f in stock_methods.values()}
 #: The ids of the entries of containers that a plan may have a saver for, but of digests; the others are anybody's.

@@ -50,10 +50,10 @@ def is_for_librarys(obj: Any, t: type) -> bool:
         if id(t) in ATOM_IDS or t is FunctionType or is_for_stock(t) or id(obj) == last.gave_up_for:
             return False
         return not last.was_refused(obj, t)
+    if not (last.gave_up_for or last.refused):
+        return True
     return not (last.gave_up_for and last.is_like(obj, t)) and (
-        not (last.gave_up_for or last.refused)
-        or may_be_plain(obj, t)
-        or not (last.was_refused(obj, t) or are_for_stock(obj, t))
+        may_be_plain(obj, t) or not (last.was_refused(obj, t) or are_for_stock(obj, t))
     )
 
 
@@ -122,7 +122,7 @@ class Quick:
             or type(write.__self__) is not io.BytesIO
             or write.__name__ != "write"
             or (protocol < 3 and not pickler.fix_imports)
-            or is_for_batches(obj, type(obj))
+            or ((type(obj) is list or type(obj) is dict) and len(obj) > BATCHSIZE and is_for_batches(obj, type(obj)))
         ):
             return False
         if self._has_table:

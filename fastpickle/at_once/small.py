@@ -55,7 +55,7 @@ from ..opcodes import (
 )
 from ..rules import GraftRule
 from .few import BY_NAME, begin_frame, go_on, save_few
-from .tasks import encode_task, is_by_value, is_task
+from .tasks import encode_task, is_by_value, is_task, save_task
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -127,7 +127,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         if not is_own and (task := is_task(obj, t)) is not False:
             if task is None:
                 return 0
-            content = _TASK
+            content = _TASK if task is True else _MUCH_OF_TASK
         elif is_container and not is_own and last.not_at_once and last.is_not_at_once(key_of_row(obj, t)):
             content = _SOMEBODYS
         elif is_container and not may_graft and (last.looks_for_nothing >= _SURE or _begins_plain(obj, t)):
@@ -206,6 +206,11 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     ):
         last.looks_for_nothing = 0
         return False
+    if content == _MUCH_OF_TASK:
+        is_written = save_task(pickler, plan, obj)
+        if is_written:
+            state.pop("_fastpickle_is_refused", None)
+        return is_written or 0
     if may_graft and "_fastpickle_is_refused" in state:  # by C
         may_graft = False
     pieces: list[bytes] = []
@@ -304,6 +309,7 @@ _INSTANCES: Final = 500
 _SOMEBODYS: Final = 501
 _ARRAYS: Final = 502
 _TASK: Final = 503
+_MUCH_OF_TASK: Final = 504
 
 
 def _content(obj: Any, t: type, most: int) -> int:

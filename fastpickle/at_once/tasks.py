@@ -1,7 +1,8 @@
 """Tasks for another process, as a dump of its own: a function, or a partial, and what it is called with.
 
-    is_task(obj) --> encode_task --+-- little ------> all of the dump (`encoders`)
-                                   +-- much, or what only a library's functions can save ---> hook by hook
+    is_task(obj) --+-- little -------> encode_task: all of the dump (`encoders`)
+                   +-- with much ----> save_task: the function and what is little before that, then the loop
+                   +-- what only a library's functions can save ---> hook by hook
 
 multiprocess and pathos send thousands of such tuples by dill.  C may be asked about what `dill.dumps` pickles, but
 gives up at functions that dill saves by value; of other picklers it is not known how they save a function.
@@ -12,11 +13,12 @@ Not for: what holds a function somewhere, and is none (`engine`).
 from __future__ import annotations
 
 from functools import partial
-from pickle import BUILD
+from pickle import BUILD, MARK, STOP
 from types import FunctionType
 from typing import Any, Final
 
 from .._stdlib import NO_VALUE
+from ..accelerator.lazymemo import BEHIND_FEW
 from ..engine.encoders import (
     LONGEST,
     MOST,
@@ -31,20 +33,26 @@ from ..engine.encoders import (
     encode_call,
     encode_tuple,
 )
+from ..engine.levels import Level
 from ..hooks import ATOM_IDS, Plan
 from ..objects.asked import HIDES_WHAT_IS_READ
 from ..objects.bytecode import is_alike
 from ..objects.known import METACLASS_IDS, reduce_entry
 from ..objects.last import last
+from .few import begin_frame, go_on
 
-__all__ = ["encode_task", "is_by_value", "is_task"]
+__all__ = ["WITH_MUCH", "encode_task", "is_by_value", "is_task", "save_task"]
 
+#: What `is_task` says of a task with more in it than what may be encoded.
+WITH_MUCH: Final = 2
 #: A task is of so few things, and so are its parts in which the function is sought, so many levels deep.
 _MOST_OF_TASK: Final = 8
 _LEVELS: Final = 3
+#: So many bytes may what comes first be, so that there is room in the frame.
+_ROOM: Final = 32 << 10
 
 
-def is_task(obj: Any, t: type) -> bool | None:
+def is_task(obj: Any, t: type) -> int | None:
     """Tell whether an object looks like a task.
 
     Args:
@@ -52,15 +60,19 @@ def is_task(obj: Any, t: type) -> bool | None:
         t: its type.
 
     Returns:
-        Whether there is little in it, so that it may be encoded; None if it is a task all the same, and nothing else is
-        to be tried, since its function is saved by value.
+        True if there is little in it, so that it may be encoded; `WITH_MUCH` if there is more, and the function is
+        saved by value; False if it does not.  None if it is a task all the same, of which C is not asked, and nothing
+        else is to be tried, since its function is saved by value.
     """
     function = _function_of(obj, t, _LEVELS)
     if function is None:
         return False
-    if not last.is_not_at_once(_key(function)) and _are_brief((obj,), _LEVELS + 1):
+    is_tried = not last.is_not_at_once(_key(function))
+    if is_tried and _are_brief((obj,), _LEVELS + 1):
         return True
-    return None if type(function) is FunctionType and is_by_value(function) else False
+    if type(function) is not FunctionType or not is_by_value(function):
+        return False
+    return WITH_MUCH if is_tried and t is tuple else None
 
 
 def encode_task(pickler: Any, plan: Plan, obj: Any, memo: Memo, pieces: list[bytes]) -> bool:
@@ -85,6 +97,68 @@ def encode_task(pickler: Any, plan: Plan, obj: Any, memo: Memo, pieces: list[byt
         pass
     last.remember_not_at_once(_key(_function_of(obj, type(obj), _LEVELS)))
     return False
+
+
+def save_task(pickler: Any, plan: Plan, obj: Any) -> bool:
+    """Write a whole dump of a task with much in it: its function comes first, and for that no plan has to begin.
+
+    Args:
+        pickler, plan: as for `encode_task`.
+        obj: a tuple: `is_task` says that it is one `WITH_MUCH`.
+
+    Returns:
+        Whether it is written; if not, nothing is, and it is not tried soon.
+
+    Raises:
+        What `save` raises, and then the pickler is as stock leaves it.
+    """
+    if not plan.short_tuples:
+        return False
+    memo = pickler.__dict__["memo"]  # so there are as many that have hold of it as in `save_few`
+    pieces: list[bytes] = []
+    try:
+        levels = _encode_little(Parts(pickler, plan), obj, memo, pieces)
+    except Exception:  # as above
+        levels = []
+    except BaseException:  # an interrupt
+        memo.clear()
+        raise
+    if not levels:
+        memo.clear()
+        last.remember_not_at_once(_key(_function_of(obj, tuple, _LEVELS)))
+        return False
+    begin_frame(pickler, plan, b"".join(pieces))
+    go_on(pickler, plan, obj, levels, BEHIND_FEW)
+    pickler.write(STOP)
+    pickler.framer.end_framing()
+    return True
+
+
+def _encode_little(parts: Parts, obj: tuple[Any, ...], memo: Memo, pieces: list[bytes]) -> list[Level]:
+    """Append what comes first in a task to `pieces` and to the memo, up to what is much.
+
+    Returns:
+        What is open then, the innermost last; nothing if there is no function, or no room, in what comes first.
+    """
+    levels: list[Level] = [(None, None, iter(()))]
+    i = 0
+    has_function = False
+    x: Any = obj
+    while type(x) is tuple and 0 < len(x) <= _MOST_OF_TASK and len(levels) <= _LEVELS:
+        if len(x) > 3:
+            pieces.append(MARK)
+        items = iter(x)
+        levels.append((x, None, items))
+        for x in items:
+            if type(x) is FunctionType:  # `is_task` has looked at it, most often
+                has_function = True
+            elif not _are_brief((x,), _LEVELS):
+                break
+            i = encode(parts, x, memo, i, pieces)
+        else:
+            return []
+    items.__setstate__(items.__reduce__()[2] - 1)  # it is put back
+    return levels if has_function and not parts.to_append and sum(map(len, pieces)) < _ROOM else []
 
 
 def _key(function: Any) -> int:

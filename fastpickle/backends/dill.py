@@ -330,7 +330,9 @@ def dumps(
 def _write_at_once(pickler: Any, obj: Any) -> bool:
     """Write a dump of `dill.dumps`, or multiprocess's, whose pickler is made, used and dropped by one line there."""
     t = type(obj)
-    if t is type or is_leaf(t) or not is_for_librarys(obj, t):  # the first two alone take dill itself no longer
+    if id(t) not in hooks.CONTAINER_IDS and (t is type or is_leaf(t)):  # alone they take dill itself no longer
+        return False
+    if not is_for_librarys(obj, t):
         return False
     try:
         frame: Any = sys._getframe(2)  # 1 is our `dump`, which 2 calls
