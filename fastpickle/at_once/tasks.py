@@ -147,7 +147,7 @@ def _encode_little(parts: Parts, obj: tuple[Any, ...], memo: Memo, pieces: list[
     while type(x) is tuple and 0 < len(x) <= _MOST_OF_TASK and len(levels) <= _LEVELS:
         if len(x) > 3:
             pieces.append(MARK)
-        items = iter(x)
+        items: Any = iter(x)
         levels.append((x, None, items))
         for x in items:
             if type(x) is FunctionType:  # `is_task` has looked at it, most often
