@@ -22,7 +22,7 @@ from ..engine.encoders import Memo, NotBrief, Parts, Template, encode_callable, 
 from ..hooks import ATOM_IDS, NUMBER_IDS
 from ._dill_known import given_by, look_at
 
-__all__ = ["encode_code"]
+__all__ = ["CATCHES_WARNINGS", "arguments_of", "encode_code"]
 
 
 def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -35,14 +35,14 @@ def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes])
     k = 0
     template = met.template_for(parts, obj)
     if template is not None:
-        if _CATCHES_WARNINGS:
+        if CATCHES_WARNINGS:
             show_warnings_again()
         k = template.encode(memo, i, pieces)
-    return end_call(obj, memo, k or encode_tuple(parts, _arguments_of(obj), memo, i, pieces), pieces)
+    return end_call(obj, memo, k or encode_tuple(parts, arguments_of(obj), memo, i, pieces), pieces)
 
 
 #: Whether `save_code` has them shown again: where there are exception tables, it catches what `co_lnotab` may warn of.
-_CATCHES_WARNINGS: Final = (
+CATCHES_WARNINGS: Final = (
     hasattr(CodeType, "co_exceptiontable") and "catch_warnings" in _dill.save_code.__code__.co_names
 )
 
@@ -50,7 +50,7 @@ _CATCHES_WARNINGS: Final = (
 _save_code: Final = _dill.save_code  # what the dispatch table has, whatever comes to stand under that name
 
 
-def _arguments_of(code: CodeType) -> tuple[Any, ...]:
+def arguments_of(code: CodeType) -> tuple[Any, ...]:
     """Return what `save_code` calls `_create_code` with."""
     return given_by(_save_code, code)[1]
 
@@ -84,10 +84,10 @@ class _Met:
 
     def _learn(self, parts: Parts, code: CodeType) -> None:
         """Make a template, if it can be had."""
-        args = _arguments_of(code)
+        args = arguments_of(code)
         try:
             unmemoized = [*_unmemoized_in(args)]
-            anew = {id(x) for x, y in zip((args, *args), ((), *_arguments_of(code)), strict=True) if x is not y}
+            anew = {id(x) for x, y in zip((args, *args), ((), *arguments_of(code)), strict=True) if x is not y}
             self.template = Template(encode_tuple, parts, args, unmemoized, lambda x: id(x) in anew)
             self.filename = code.co_filename
         except NotBrief:

@@ -51,6 +51,7 @@ from ..engine.encoders import (
 from ..engine.tries import Tries
 from ..objects.arrays import HEAP_TYPE, array_type
 from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
+from ._dill_again import Again
 from ._dill_code import encode_code
 from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
 from ._dill_own import GLOBALS, NAMED_OTHERWISE, entry_of_arrays, has_its_helpers, is_quiet
@@ -169,10 +170,9 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
     if _taken_from(parts, to_do):
         raise NotBrief  # all globals of a module: `_encode_steps` would say so when all else is encoded
     args, state = _reduction(obj, its_globals)
-    i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
-    mine = _taken_from(parts, to_do)
-    if mine:
-        i = _encode_steps(parts, mine, memo, i, pieces)
+    i = _again.encode(parts, obj, args, state, memo, i, pieces) or _encode_made(
+        parts, obj, args, state, memo, i, pieces
+    )
     parts.functions -= 1
     postproc = parts.pickler._postproc
     if args[-1] and postproc:
@@ -183,27 +183,41 @@ def _encode_function(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[by
     return i
 
 
+def _encode_made(
+    parts: Parts, obj: Any, args: tuple[Any, ...], state: Any, memo: Memo, i: int, pieces: list[bytes]
+) -> int:
+    """Encode a function as `save_function` gives it to `save_reduce`, and what is to be done when it is written."""
+    to_do: list[Any] = []
+    i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
+    steps = _taken_from(parts, to_do)
+    return _encode_steps(parts, steps, memo, i, pieces) if steps else i
+
+
 #: So many functions may be written within one; those in cells are saved afterwards, each with all that is in it.
 _MOST_FUNCTIONS: Final = 2
 _STEPS: Final = (id(_dill._shims._setattr), id(_dill._setitems))
 
 
+def _is_setattr_usual(parts: Parts) -> bool:
+    """Tell whether what stands for `setattr` in dill is saved as its reduce has it: `getattr` of dill's own module."""
+    return (
+        bool(parts.known or look_at(parts))
+        and (_Reduce.__reduce_ex__, _Reduce.__reduce__) == _REDUCES
+        and entry_of(parts, _Reduce) is None
+        and entry_of(parts, BuiltinFunctionType) is None
+        and not has_reduce_entry(parts.pickler, _Reduce, BuiltinFunctionType)
+        and _dill._shims._setattr.reduction is _SETATTR
+        and sys.modules.get("builtins") is builtins
+        and builtins.__dict__.get("getattr") is _getattr
+        and builtins.__dict__.get("setattr") is _setattr
+        and _is_module_by_name(parts)
+        and not extension_registry
+    )
+
+
 def _encode_reduce(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
     """Encode what stands for a function in dill, as its reduce does: by `getattr` from dill's own module."""
-    parts.known or look_at(parts)
-    if (
-        (_Reduce.__reduce_ex__, _Reduce.__reduce__) != _REDUCES
-        or entry_of(parts, _Reduce) is not None
-        or entry_of(parts, BuiltinFunctionType) is not None
-        or has_reduce_entry(parts.pickler, _Reduce, BuiltinFunctionType)
-        or obj is not _dill._shims._setattr  # others, that nobody uses here, have not been looked at
-        or obj.reduction is not _SETATTR
-        or sys.modules.get("builtins") is not builtins
-        or builtins.__dict__.get("getattr") is not getattr
-        or builtins.__dict__.get("setattr") is not setattr
-        or not _is_module_by_name(parts)
-        or extension_registry
-    ):
+    if obj is not _dill._shims._setattr or not _is_setattr_usual(parts):  # others nobody uses here
         raise NotBrief
     global _template
     if _template is None:  # it is the same every time
@@ -218,6 +232,7 @@ def _encode_setattr(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byt
 
 
 _SETATTR: Any = _dill._shims._setattr.reduction
+_getattr, _setattr = getattr, setattr  # others may stand under these names later
 _template: Template | None = None
 
 
@@ -265,6 +280,10 @@ def _encode_all(
 ) -> int:
     """Encode a function, and what is to be done when it is written, if all of that can be encoded."""
     parts.functions = 1
+    if not parts.to_append:
+        n = _again.encode(parts, obj, args, state, memo, i, pieces)
+        if n:
+            return n
     i = _encode_by_value(parts, obj, args, state, to_do, memo, i, pieces)
     steps = _taken_from(parts, to_do)
     if steps and not _tries_of_steps.may_try(parts.pickler):
@@ -506,6 +525,8 @@ _LONGEST_ARRAY: Final = 16 << 10
 #: dill's function for arrays, once the first array has had it made: dill saves their class then.
 _entries_of_arrays: Final[list[Any]] = []
 
+
+_again: Final = Again(_encode_made, _encode_dict, _is_setattr_usual)
 
 if are_all_dills(_dill.save_singleton):
     hooks.entry_writers[id(_dill.save_singleton)] = _write_range

@@ -304,16 +304,17 @@ class Template:
 
     Args:
         encoder: the encoder; what it does must not depend on anything but the memo.
-        parts, obj: what it is called with.
+        parts, obj: what it is called with; `obj` is not kept.
         numbers: what it looks for in the memo but does not memoize.
         is_made_anew: tells of what it memoizes whether that is another object each time, and equal.
+        is_for_plan: whether it is for picklers with this plan only; if not, only atoms may be fetched.
 
     Raises:
         NotBrief: it fetches what is no atom, or much is memoized.
         Exception: what the encoder raises.
     """
 
-    __slots__ = ("keys", "made_anew", "numbers", "objs", "segments")
+    __slots__ = ("itself", "keys", "made_anew", "numbers", "objs", "segments")
 
     def __init__(
         self,
@@ -322,6 +323,7 @@ class Template:
         obj: Any,
         numbers: Iterable[Any] = (),
         is_made_anew: Callable[[Any], bool] = lambda x: False,
+        is_for_plan: bool = False,
     ) -> None:
         memo: Memo = {}
         pieces: list[bytes] = []
@@ -338,14 +340,17 @@ class Template:
             k = _GETS.get(id(piece))
             if k is None:
                 data += piece
-            elif id(type(self.objs[k])) in ATOM_IDS:
+            elif is_for_plan or id(type(self.objs[k])) in ATOM_IDS:
                 self.segments += data, k
                 data = b""
             else:  # a library may not fetch it (`Plan.rewrites`)
                 raise NotBrief
         self.segments.append(data)
+        self.itself = memo[id(obj)][0] if is_for_plan else None
+        if self.itself is not None:
+            self.objs[self.itself] = None
 
-    def encode(self, memo: Memo, i: int, pieces: list[bytes]) -> int:
+    def encode(self, memo: Memo, i: int, pieces: list[bytes], obj: Any = None) -> int:
         """Do what the encoder would, and return that; 0 if something of it is in the memo, and then nothing is done."""
         if not memo.keys().isdisjoint(self.keys):
             return 0
@@ -356,21 +361,24 @@ class Template:
                 k = i + segment
                 pieces.append(BINGET[k] if k <= 255 else pack_long_binget(LONG_BINGET, k))
         objs = self.objs
-        if self.made_anew:
+        if self.made_anew or self.itself is not None:
             objs = [*objs]
             copies: dict[int, Any] = {}
             for k in self.made_anew:
                 x = objs[k]
                 objs[k] = copies[id(x)] = _copy(x, copies)
+            if self.itself is not None:
+                objs[self.itself] = obj
         memo.update(zip(map(id, objs), enumerate(objs, i)))  # noqa: B905  # they are of one length
         return i + len(objs)
 
 
 def _copy(x: Any, copies: dict[int, Any]) -> Any:
-    """Return another text or bytes that is equal, or a tuple that has the copies made before in it, by their ids."""
-    if type(x) is tuple:
+    """Return another text, bytes or dict that is equal, or a tuple with copies in it, which are found by their ids."""
+    t = type(x)
+    if t is tuple:
         return (*map(copies.get, map(id, x), x),)
-    return x.encode().decode() if type(x) is str else bytes(memoryview(x))
+    return x.encode().decode() if t is str else {**x} if t is dict else bytes(memoryview(x))
 
 
 #: The number of each GET in the table, by its id.
