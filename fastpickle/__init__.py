@@ -16,14 +16,20 @@ from pickle import *  # noqa: F403  # what pickle exports differs by Python, and
 from pickle import __all__ as _pickle_all
 from typing import Any as _Any
 
+from ._stdlib import FRAMES_ARE_BYTESIO as _FRAMES_ARE_BYTESIO
 from ._stdlib import CPickler as _CPickler
 from .at_once.quick import Quick as _Quick
+from .at_once.unmade import Unmade as _Unmade
 from .patch import install, is_installed, patched, uninstall
 from .pickler import Pickler
 
 __version__ = "0.1.0"
 __all__ = [*_pickle_all, "install", "is_installed", "patched", "uninstall"]  # noqa: PLE0604  # pickle's is a list of str
-_quick = None if _CPickler is None else _Quick(Pickler)
+_quick: _Quick | _Unmade | None = None  # on PyPy a pickler takes no longer
+if _CPickler is not None:
+    _quick = _Quick(Pickler)
+elif _FRAMES_ARE_BYTESIO:
+    _quick = _Unmade(Pickler)
 
 
 def dump(  # type: ignore[no-redef]  # pickle's own, from the star

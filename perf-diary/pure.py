@@ -4,6 +4,7 @@
     Pickler, pure   --+-- callgrind -----------> instructions of a dump, beside the times (``--instructions``)
     stock's pickler --+-- alternating rounds --> stock / what no pickler in Python can leave out (``--floors``)
     the floor       --+
+    dumps(), both ----+-- the same, of a small dict: no pickler need be made
     both, subclassed to override one hook --> stock / ours, one column a hook (``--hooks``)
 
 ``Pickler`` is used with grafts switched off, as it is where there is no C pickler, for a file that is written in
@@ -25,6 +26,7 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count, repeat
 from operator import is_
 from pathlib import Path
@@ -37,6 +39,7 @@ import series
 from series import Stock, workloads
 
 import fastpickle
+from fastpickle.at_once.unmade import Unmade
 
 SEED = 148707
 
@@ -168,6 +171,19 @@ def dumps(cls: Callable[..., Any], obj: object) -> bytes:
     return file.getvalue()
 
 
+#: What is timed by `fastpickle.dumps`, which need not make a pickler, against stock's in Python.
+BY_DUMPS = "workload, by dumps()"
+stock_dumps: Callable[[object], bytes] = pickle._dumps  # type: ignore[attr-defined]  # private: the one in Python
+
+
+def pure_dumps(obj: object) -> bytes:
+    """Pickle as `fastpickle.dumps` does where there is no C pickler."""
+    return _unmade.dumps(obj, pickle.DEFAULT_PROTOCOL)
+
+
+_unmade = Unmade(Pure)
+
+
 def choose(names: Sequence[str] | None) -> dict[str, dict[str, object]]:
     """Make the objects that were asked for.
 
@@ -191,6 +207,8 @@ def choose(names: Sequence[str] | None) -> dict[str, dict[str, object]]:
         "workload": {name: workloads.build(name) for name in workloads.WORKLOADS if names is None or name in names},
         "table": {name: obj for name, obj in made.items() if names is None or name in names},
     }
+    if "small_dict" in chosen["workload"]:  # of which making the pickler is a large part
+        chosen[BY_DUMPS] = {"small_dict": chosen["workload"]["small_dict"]}
     return {kind: objects for kind, objects in chosen.items() if objects}
 
 
@@ -362,19 +380,21 @@ def measure(name: str, objects: dict[str, object], plan: Any, *, counts: bool = 
     fewer = {}
     differ = []
     ratios = {}
+    stock, pure = partial(dumps, Stock), partial(dumps, Pure)
+    if name == BY_DUMPS:
+        stock, pure = stock_dumps, pure_dumps
+        counts = False
     for shape, obj in objects.items():
-        if dumps(Pure, obj) != dumps(Stock, obj):
+        if pure(obj) != stock(obj):
             differ.append(shape)
             continue
-        seconds = grafting.in_turns(
-            {"stock": lambda o=obj: dumps(Stock, o), "pure": lambda o=obj: dumps(Pure, o)}, plan
-        )
+        seconds = grafting.in_turns({"stock": partial(stock, obj), "pure": partial(pure, obj)}, plan)
         ratios[shape] = grafting.ratio(seconds["stock"], seconds["pure"])
         row = [shape, f"{ratios[shape]:.2f}"]
         if counts:
-            stock, ours = series.instructions([__file__, "--count", shape])
-            fewer[shape] = stock / ours
-            row += [f"{fewer[shape]:.2f}", f"{stock:,}", f"{ours:,}"]
+            of_stock, of_ours = series.instructions([__file__, "--count", shape])
+            fewer[shape] = of_stock / of_ours
+            row += [f"{fewer[shape]:.2f}", f"{of_stock:,}", f"{of_ours:,}"]
         rows.append(row)
     if ratios:
         mean, worst = (grafting._timing.geometric_mean, lambda of: min(of, key=of.__getitem__))
@@ -425,7 +445,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.floors:
             found: list[tuple[str, list[str]]] = [(measure_floors(plan), [])]
         elif arguments.hooks:
-            found = [measure_hooks(kind, objects, plan) for kind, objects in chosen.items()]
+            found = [measure_hooks(kind, objects, plan) for kind, objects in chosen.items() if kind != BY_DUMPS]
         else:
             found = [measure(kind, objects, plan, counts=arguments.instructions) for kind, objects in chosen.items()]
     except series.NotCounted as error:

@@ -25,10 +25,10 @@ from ..hooks import ATOM_IDS, CONTAINER_IDS, STOCK_RULE, entries_of
 from ..objects.last import are_few, last
 from ..objects.likely import are_for_stock, is_for_stock
 
-__all__ = ["Quick", "is_for_librarys"]
+__all__ = ["Quick", "attributes_of", "is_for_librarys", "makes_of"]
 
 #: What an instance is made and used by, and what `hooks.plan` looks at.
-_attributes = attrgetter(
+attributes_of = attrgetter(
     "save", "dump", "__init__", "__new__", "__setattr__", "memoize", "put", "get", "persistent_id", "save_reduce",
     "save_global", "_batch_appends", "_batch_setitems", "_BATCHSIZE", "__getattribute__", "fastpickle_grafts",
     *PARTS_OF_METHODS,
@@ -41,7 +41,7 @@ _TIMES: Final = 32
 _PER_BYTE: Final = 8
 _save_dict: Final = stock_methods["save_dict"]
 _NO_ARGUMENTS: Final[Mapping[str, Any]] = {}  # not **, which makes a dict for each call
-_makes = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
+makes_of = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
 
 
 def is_for_librarys(obj: Any, t: type) -> bool:
@@ -71,7 +71,7 @@ class Quick:
         self._is_for_c = is_for_c
         self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
         self._has_table = "dispatch_table" in vars(self._stand_ins[0])  # of each instance
-        self._makes = _makes(cls)
+        self._makes = makes_of(cls)
         # What the class was like, its entries and the type of their table; by protocol, the plan for that and the C
         # pickler that is kept for it.  All in one, as another thread may plan anew.
         self._planned: tuple[Any, Any, Any, list[tuple[hooks.Plan, list[Any]]]] = (None, None, None, [])
@@ -157,13 +157,13 @@ class Quick:
         None if it may not be asked, b"" if it gave up, and need not be asked again.
         """
         cls = self._cls
-        attributes = _attributes(cls)
+        attributes = attributes_of(cls)
         dispatch = cls.dispatch
         entries = entries_of(dispatch)
         of_attributes, of_entries, table, own = self._planned
         if attributes != of_attributes or entries != of_entries or type(dispatch) is not table:
             if (
-                _makes(cls) != self._makes
+                makes_of(cls) != self._makes
                 or not cls.fastpickle_grafts
                 or hooks.plan(self._stand_ins[protocol]).graft_rule is None
             ):

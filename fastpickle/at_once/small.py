@@ -64,12 +64,12 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["at_once"]
+__all__ = ["MOST_PIECES", "at_once", "encode_plain"]
 
 #: A container of more items, keys and values, is left to the loop, which has a column of them encoded at once.
 _MOST_ITEMS: Final = 24
 #: When there are so many pieces, of which a text has three, no container is opened any more.
-_MOST_PIECES: Final = 96
+MOST_PIECES: Final = 96
 #: Where C may be asked it writes more items than so many sooner, keys and values, and what has so many pieces.
 _FEW: Final = 24
 _FEW_PIECES: Final = 60
@@ -226,7 +226,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         elif content == _INSTANCES:
             is_all = False
             is_for_few = True
-        elif _encode(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0:
+        elif encode_plain(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else MOST_PIECES) >= 0:
             is_all = True
             pieces.append(STOP)
         else:
@@ -383,7 +383,7 @@ def _content(obj: Any, t: type, most: int) -> int:
 
 
 def _is_next_no_plain_data(items: Any) -> bool:
-    """Tell whether there is something left of what an iterator is over, which `_encode` does not know."""
+    """Tell whether there is something left of what an iterator is over, which `encode_plain` does not know."""
     _, (batch,), *i = items.__reduce__()
     if not i or i[0] >= len(batch):  # a tuple that contains itself
         return False
@@ -407,7 +407,7 @@ _save_dict: Final = stock_methods["save_dict"]
 _persistent_id: Final = stock_methods["persistent_id"]
 
 
-def _encode(
+def encode_plain(
     owner: Any,
     t: type,
     i: int,
@@ -510,7 +510,7 @@ def _encode(
             if not x and t is tuple:
                 pieces.append(EMPTY_TUPLE)
                 continue
-            found = _encode(x, t, i, memo, pieces, opened, most)
+            found = encode_plain(x, t, i, memo, pieces, opened, most)
             if found >= 0:
                 i = found
             elif opened:

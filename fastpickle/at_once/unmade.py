@@ -1,0 +1,83 @@
+"""dumps() without a pickler, where there is no C pickler: to make one takes as long as to encode a small dict.
+
+    Unmade(Pickler).dumps(obj, protocol) --+-- small plain data, and nothing of the class was changed ---> its bytes
+                                           +-- anything else -------------------> a pickler is made, and dumps it
+
+Not for: what the C pickler can write (`quick`).
+"""
+
+from __future__ import annotations
+
+import io
+from pickle import STOP
+from typing import Any, Final
+
+from .. import hooks
+from ..accelerator.offers import FEWEST
+from ..accelerator.splicing import write_dump
+from ..hooks import STOCK_RULE, entries_of
+from .quick import attributes_of, makes_of
+from .small import MOST_PIECES, encode_plain
+
+__all__ = ["Unmade"]
+
+#: So many dumps are not tried, at the most, after several in a row that were no small plain data.
+_MOST_SKIPPED: Final = 63
+
+
+class Unmade:
+    """The dumps() of one class.
+
+    Args:
+        cls: a subclass of `pickle._Pickler`.
+    """
+
+    def __init__(self, cls: Any) -> None:
+        self._cls = cls
+        self._stand_in = cls(io.BytesIO(), 4)  # for its hooks; it never writes
+        self._makes = makes_of(cls)
+        # What the class was like, its entries, the type of their table, and whether nobody listens: all in one, as
+        # another thread may look anew.
+        self._seen: tuple[Any, Any, Any, bool] = (None, None, None, False)
+        self._penalty = self._to_skip = 0
+
+    def dumps(self, obj: Any, protocol: int) -> bytes:
+        """Return what an instance writes.
+
+        Args:
+            obj: the object.
+            protocol: from 0 to 5.
+        """
+        file = io.BytesIO()
+        t = type(obj)
+        if (t is dict or t is list or t is tuple) and protocol >= 4 and 0 < len(obj) < FEWEST:
+            if self._to_skip:
+                self._to_skip -= 1
+            elif self._is_written(file, obj, t, protocol):
+                self._penalty = 0
+                return file.getvalue()
+            else:
+                self._to_skip = self._penalty = min(2 * self._penalty + 1, _MOST_SKIPPED)
+        self._cls(file, protocol).dump(obj)
+        return file.getvalue()
+
+    def _is_written(self, file: io.BytesIO, obj: Any, t: type, protocol: int) -> bool:
+        """Write a list, dict or tuple, if it is small plain data; tell whether it is."""
+        cls = self._cls
+        attributes = attributes_of(cls)
+        dispatch = cls.dispatch
+        entries = entries_of(dispatch)
+        of_attributes, of_entries, table, is_right = self._seen
+        if attributes != of_attributes or entries != of_entries or type(dispatch) is not table:
+            is_right = makes_of(cls) == self._makes and hooks.plan(self._stand_in).small_rule is STOCK_RULE
+            self._seen = attributes, entries, type(dispatch), is_right
+        if not is_right or hasattr(cls, "reducer_override") or hasattr(cls, "__getattr__"):
+            return False
+        pieces: list[bytes] = []
+        try:
+            if encode_plain(obj, t, 0, {}, pieces, [], MOST_PIECES) < 0:
+                return False
+        except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
+            return False
+        pieces.append(STOP)
+        return write_dump(file.write, protocol, b"".join(pieces))
