@@ -66,7 +66,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["BY_NAME", "begin_frame", "go_on", "save_few", "undo_few"]
+__all__ = ["BY_NAME", "begin_frame", "go_on", "save_few", "save_rest", "undo_few"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _slotnames: Any = copyreg._slotnames  # type: ignore[attr-defined]  # as above
@@ -164,19 +164,7 @@ def save_few(
         return None if found == _ANYBODYS_NEXT and not data else False
     begin_frame(pickler, plan, data)
     pieces.clear()
-    if found == _MUCH:
-        go_on(pickler, plan, obj, levels, BEHIND_FEW)
-    else:
-        pickler.__dict__["_fastpickle_plan"] = FEW if rule is STOCK_RULE else ASIDE
-        try:
-            save_levels(pickler, plan, levels, pickler.write, memo)
-        except BaseException as exc:
-            note_levels(exc, reversed(levels))
-            raise
-        finally:
-            undo_few(pickler)
-    pickler.write(STOP)
-    pickler.framer.end_framing()
+    save_rest(pickler, plan, obj, levels, is_much=found == _MUCH)
     return True
 
 
@@ -189,6 +177,31 @@ def begin_frame(pickler: Any, plan: Plan, data: bytes) -> None:
         raise
     pickler.framer.start_framing()
     pickler.write(data)
+
+
+def save_rest(pickler: Any, plan: Plan, obj: Any, levels: list[Level], *, is_much: bool) -> None:
+    """Save what is left of a dump of which the beginning is written, and end it.
+
+    Args:
+        pickler, plan, obj, levels: as for `go_on`.
+        is_much: whether there may be much, so that it is for the loop.
+
+    Raises:
+        What `save` raises, and then the pickler is as stock leaves it.
+    """
+    if is_much:
+        go_on(pickler, plan, obj, levels, BEHIND_FEW)
+    else:
+        pickler.__dict__["_fastpickle_plan"] = FEW if plan.small_rule is STOCK_RULE else ASIDE
+        try:
+            save_levels(pickler, plan, levels, pickler.write, pickler.memo)
+        except BaseException as exc:
+            note_levels(exc, reversed(levels))
+            raise
+        finally:
+            undo_few(pickler)
+    pickler.write(STOP)
+    pickler.framer.end_framing()
 
 
 def go_on(pickler: Any, plan: Plan, obj: Any, levels: list[Level], way: str | None = None) -> None:

@@ -13,12 +13,12 @@ Not for: what holds a function somewhere, and is none (`engine`).
 from __future__ import annotations
 
 from functools import partial
-from pickle import BUILD, MARK, STOP
+from pickle import BUILD, MARK
 from types import FunctionType
 from typing import Any, Final
 
 from .._stdlib import NO_VALUE
-from ..accelerator.lazymemo import BEHIND_FEW
+from ..accelerator.offers import may_be_plain
 from ..engine.encoders import (
     LONGEST,
     MOST,
@@ -39,7 +39,7 @@ from ..objects.asked import HIDES_WHAT_IS_READ
 from ..objects.bytecode import is_alike
 from ..objects.known import METACLASS_IDS, reduce_entry
 from ..objects.last import last
-from .few import begin_frame, go_on
+from .few import begin_frame, save_rest
 
 __all__ = ["WITH_MUCH", "encode_task", "is_by_value", "is_task", "save_task"]
 
@@ -128,9 +128,9 @@ def save_task(pickler: Any, plan: Plan, obj: Any) -> bool:
         last.remember_not_at_once(_key(_function_of(obj, tuple, _LEVELS)))
         return False
     begin_frame(pickler, plan, b"".join(pieces))
-    go_on(pickler, plan, obj, levels, BEHIND_FEW)
-    pickler.write(STOP)
-    pickler.framer.end_framing()
+    owner, _, items = levels[-1]
+    rest = owner[items.__reduce__()[2] :]
+    save_rest(pickler, plan, obj, levels, is_much=any(may_be_plain(x, type(x)) for x in rest))
     return True
 
 

@@ -92,6 +92,7 @@ class Again:
         if (
             template is None
             or parts.plan is not met.plan
+            or not memo.keys().isdisjoint(template.keys)  # which tells sooner than all else
             or type(state) is not tuple
             or not _are_same(_made_of(args, state), met.made_of)
             or not self._is_as_usual(parts, args)
