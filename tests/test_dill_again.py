@@ -18,25 +18,16 @@ import pytest
 from oracle import objects
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, check
+from oracle.dills import ORACLE, PICKLES_CODE, both, dill
 
-import fastpickle
 from fastpickle.objects.last import last
 
-dill = pytest.importorskip("dill", reason="dill is not installed")
-backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
 functions = pytest.importorskip("fastpickle.backends._dill_functions", reason="dill is not installed")
-dill.extend(False)
 if PYPY:
     pytest.skip("nothing is written at once there", allow_module_level=True)
-if "co_lnotab" not in vars(types.CodeType):
+if not PICKLES_CODE:
     pytest.skip("dill pickles no code objects there", allow_module_level=True)
 
-ORACLE = Implementation("dill.Pickler", dill.Pickler)
-OURS = (
-    Implementation("dill.Pickler, installed", dill.Pickler, fastpickle.patched),
-    Implementation("fastpickle.backends.dill.Pickler", backend.Pickler),
-)
-both = pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
 #: More than it takes for a template.
 MANY = 7
 

@@ -28,6 +28,7 @@ import pytest
 from oracle import objects
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, check, use
+from oracle.dills import ORACLE, PICKLES_CODE, backend, both, dill
 
 import fastpickle
 from fastpickle import _stdlib, graft, hooks
@@ -36,19 +37,10 @@ from fastpickle.at_once import tasks
 from fastpickle.engine import encoders
 from fastpickle.objects.last import last
 
-dill = pytest.importorskip("dill", reason="dill is not installed")
-backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
 _dill_functions = pytest.importorskip("fastpickle.backends._dill_functions", reason="dill is not installed")
 _dill_code = pytest.importorskip("fastpickle.backends._dill_code", reason="dill is not installed")
-dill.extend(False)
 
-ORACLE = Implementation("dill.Pickler", dill.Pickler)
-OURS = (
-    Implementation("dill.Pickler, installed", dill.Pickler, fastpickle.patched),
-    Implementation("fastpickle.backends.dill.Pickler", backend.Pickler),
-)
-needs_code = pytest.mark.skipif("co_lnotab" not in vars(types.CodeType), reason="dill pickles no code objects there")
-both = pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+needs_code = pytest.mark.skipif(not PICKLES_CODE, reason="dill pickles no code objects there")
 if PYPY:
     pytest.skip("nothing is written at once there", allow_module_level=True)
 

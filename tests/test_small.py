@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import hooked, objects, samples
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_dumps
+from oracle.compare import ALL, Implementation, PythonFile, Run, check, dump_where_it_fails, stock_dumps
 from oracle.engines import ORACLE, PURE, Pure, Stock
 
 import fastpickle
@@ -480,31 +480,8 @@ def test_files(make: Callable[[], Any], tmp_path: pathlib.Path, tried: list[bool
 def test_failed_writes(make: Callable[[], Any], size: int) -> None:
     """The error, the notes, the memo and the frame are stock's, wherever the file fails."""
 
-    def steps(run: Run) -> None:
-        exported = io.BytesIO()
-        closed = io.BytesIO()
-        view = exported.getbuffer()
-        full: Any = open("/dev/full", "wb", buffering=size)
-        closed.close()
-        for file in (exported, closed, full):
-            pickler = run.implementation.base(file, run.protocol)
-            for _ in range(2):
-                try:
-                    pickler.dump(make())
-                except (BufferError, ValueError, OSError) as exc:
-                    run.calls.append((type(exc).__name__, str(exc), *getattr(exc, "__notes__", ())))
-                frame = pickler.framer.current_frame
-                run.calls.append(
-                    (len(pickler.memo), frame and frame.getvalue(), {*vars(pickler)}, type(pickler.framer.file_write))
-                )
-        with contextlib.suppress(OSError):
-            full.close()
-        del view
-
-    if not pathlib.Path("/dev/full").exists():
-        pytest.skip("there is no /dev/full")
     for ours in (PURE, WITH_GRAFTS):
-        check(ORACLE, ours, steps, protocols=(4, 5))
+        check(ORACLE, ours, lambda run: dump_where_it_fails(run, make, size), protocols=(4, 5))
 
 
 def test_errors_where_the_loop_goes_on() -> None:

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import pathlib
 import subprocess
 import sys
 import tempfile
-import types
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from oracle import objects
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, Run, check
+from oracle.compare import ALL, Implementation, Run, check, dump_where_it_fails
+from oracle.dills import ORACLE, PICKLES_CODE, backend, both, dill
 
 import fastpickle
 from fastpickle.accelerator import lazymemo
 from fastpickle.at_once import small, tasks
 from fastpickle.objects.last import last
 
-dill = pytest.importorskip("dill", reason="dill is not installed")
-backend = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
-dill.extend(False)
-
-ORACLE = Implementation("dill.Pickler", dill.Pickler)
-OURS = (
-    Implementation("dill.Pickler, installed", dill.Pickler, fastpickle.patched),
-    Implementation("fastpickle.backends.dill.Pickler", backend.Pickler),
-)
-both = pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
 if PYPY:
     pytest.skip("nothing is written at once there", allow_module_level=True)
-if "co_lnotab" not in vars(types.CodeType):
+if not PICKLES_CODE:
     pytest.skip("dill pickles no code objects there", allow_module_level=True)
 
 
@@ -181,26 +170,8 @@ def test_failed_writes(name: str, size: int, ours: Implementation) -> None:
 
     def steps(run: Run) -> None:
         last.forget()
-        exported = io.BytesIO()
-        closed = io.BytesIO()
-        view = exported.getbuffer()
-        full: Any = open("/dev/full", "wb", buffering=size)
-        closed.close()
-        for file in (exported, closed, full):
-            pickler = run.implementation.base(file, run.protocol)
-            for _ in range(2):
-                try:
-                    pickler.dump(task)
-                except (BufferError, ValueError, OSError) as exc:
-                    run.calls.append((type(exc).__name__, str(exc), *getattr(exc, "__notes__", ())))
-                frame = pickler.framer.current_frame
-                run.calls.append((len(pickler.memo), frame and frame.getvalue()))
-        with contextlib.suppress(OSError):
-            full.close()
-        del view
+        dump_where_it_fails(run, lambda: task, size)
 
-    if not pathlib.Path("/dev/full").exists():
-        pytest.skip("there is no /dev/full")
     check(ORACLE, ours, steps, protocols=(4,))
 
 

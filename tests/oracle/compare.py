@@ -13,13 +13,16 @@ Not for: unpickling.  If the bytes are the same, so is what they load.
 from __future__ import annotations
 
 import io
+import pathlib
 import pickle
 import pickletools
 import re
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from .allowed import PYPY, asked_about, may_succeed
 
@@ -241,6 +244,37 @@ def check(
             raise AssertionError(f"{case}: protocol {protocol}, {ours.name} is not {oracle.name}:\n{difference}")
         if fails is not None:
             assert (expected.error is not None) is fails, f"protocol {protocol}: {expected.error}"
+
+
+def dump_where_it_fails(run: Run, make: Callable[[], Any], size: int) -> None:
+    """Dump to files that cannot be written to, twice each, and write down what comes of it.
+
+    Args:
+        run: the use of a pickler.
+        make: makes the object.
+        size: how many bytes are buffered before /dev/full gets them.
+    """
+    if not pathlib.Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    exported = io.BytesIO()
+    closed = io.BytesIO()
+    view = exported.getbuffer()
+    full: Any = open("/dev/full", "wb", buffering=size)
+    closed.close()
+    for file in (exported, closed, full):
+        pickler = run.implementation.base(file, run.protocol)
+        for _ in range(2):
+            try:
+                pickler.dump(make())
+            except (BufferError, ValueError, OSError) as exc:
+                run.calls.append((type(exc).__name__, str(exc), *getattr(exc, "__notes__", ())))
+            frame = pickler.framer.current_frame
+            run.calls.append(
+                (len(pickler.memo), frame and frame.getvalue(), {*vars(pickler)}, type(pickler.framer.file_write))
+            )
+    with suppress(OSError):
+        full.close()
+    del view
 
 
 def explain(expected: Outcome, got: Outcome) -> str:
