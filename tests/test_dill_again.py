@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _imp
 import builtins
 import contextlib
 import copyreg
@@ -29,7 +30,7 @@ if not PICKLES_CODE:
     pytest.skip("dill pickles no code objects there", allow_module_level=True)
 
 #: More than it takes for a template.
-MANY = 7
+MANY = 18
 
 
 def _closure(*values: Any) -> Any:
@@ -54,6 +55,7 @@ def _executed(text: str, **names: Any) -> Any:
 @pytest.fixture(autouse=True)
 def nothing_is_met() -> Iterator[None]:
     functions._again._met.clear()
+    functions._again._times.clear()
     last.forget()
     yield
     sys.modules.pop("of_a_test", None)
@@ -86,6 +88,10 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "many names": lambda: _executed(f"def f({', '.join(f'a{i}' for i in range(100))}): return 1"),
     "too many names": lambda: _executed(f"def f({', '.join(f'a{i}' for i in range(250))}): return 1"),
     "recursive": lambda: _recursive(),
+    "a dict": lambda: _closure({"k": 1}),
+    "a dict as attribute": lambda: _with_attribute({"k": [1]}),
+    "a dict as default by keyword": lambda: _executed("def f(*, a={'k': 1}): return a"),
+    "a set of constants": lambda: _executed("def f(x): return x in {1.5, 2.5, 'a'} or x in {(1, 2)}"),
     "names of builtins": lambda: _executed(
         "def f(getattr='setattr', _setattr='dill', cell_contents='_create_cell'): return dill._dill"
     ),
@@ -93,9 +99,9 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
 }
 
 
-def _with_attribute() -> Any:
+def _with_attribute(note: Any = "a note") -> Any:
     f = _closure(1)
-    f.note = "a note"
+    f.note = note
     return f
 
 
@@ -182,6 +188,29 @@ def test_memo(name: str, ours: Implementation) -> None:
             assert x == y
 
 
+def _change_dicts(f: Any, patch: pytest.MonkeyPatch) -> None:
+    for x in (f.__closure__[0].cell_contents if f.__closure__ else None, *f.__dict__.values(), *_values_of_defaults(f)):
+        if type(x) is dict:
+            x["k"] = [x["k"], 2]
+
+
+def _values_of_defaults(f: Any) -> Any:
+    return (f.__kwdefaults__ or {}).values()
+
+
+def _give_the_dict_of_a_module(f: Any, patch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("another_of_a_test")
+    patch.setitem(sys.modules, "another_of_a_test", module)
+    f.__dict__ = vars(module)
+
+
+def _be_main(f: Any, patch: pytest.MonkeyPatch) -> None:
+    main = types.ModuleType("main")
+    vars(main).clear()
+    vars(main).update(f.__dict__)
+    patch.setattr(dill._dill, "_main_module", main)
+
+
 CHANGES: dict[str, Callable[[Any, pytest.MonkeyPatch], Any]] = {
     "code": lambda f, patch: setattr(f, "__code__", f.__code__.replace(co_firstlineno=7)),
     "name": lambda f, patch: setattr(f, "__name__", "another"),
@@ -198,6 +227,13 @@ CHANGES: dict[str, Callable[[Any, pytest.MonkeyPatch], Any]] = {
     "annotations": lambda f, patch: f.__annotations__.update(k="v"),
     "another class": lambda f, patch: f.__annotations__.update(k=objects.Plain),
     "an attribute": lambda f, patch: setattr(f, "attribute", 1),
+    "dicts": _change_dicts,
+    "the dict of a module": _give_the_dict_of_a_module,
+    "main module with the same in it": _be_main,
+    "one dict for all": lambda f, patch: setattr(f, "__annotations__", f.__dict__),
+    "one cell for all": lambda f, patch: setattr(f, "__dict__", f.__annotations__),
+    "equal attributes": lambda f, patch: setattr(f, "__dict__", {**f.__dict__}),
+    "an equal name of a class": lambda f, patch: patch.setitem(dill._dill._typemap, int, "".join([*"int"])),
     "a cell": lambda f, patch: setattr(f.__closure__[0], "cell_contents", 4),
     "a cell with a list": lambda f, patch: setattr(f.__closure__[0], "cell_contents", [4]),
     "an empty cell": lambda f, patch: delattr(f.__closure__[0], "cell_contents"),
@@ -251,7 +287,19 @@ def _other(module: Any) -> Any:
 
 @both
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", ["an int", "annotations", "defaults", "no closure"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "an int",
+        "annotations",
+        "defaults",
+        "no closure",
+        "an attribute",
+        "a dict",
+        "a dict as attribute",
+        "a dict as default by keyword",
+    ],
+)
 def test_changes(name: str, change: str, ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a change all is as the function is then, and after that is undone, too."""
 
@@ -301,6 +349,10 @@ def test_settings(settings: Any, ours: Implementation) -> None:
         check(ORACLE, ours, steps, protocols=ALL)
 
 
+def _held(x: Any) -> Any:
+    return x if type(x) in (tuple, frozenset) else ()
+
+
 @both
 def test_what_is_in_the_memo(ours: Implementation) -> None:
     """Whatever somebody has put there is fetched, numbers, too; and it may be what was in the memo of another dump."""
@@ -308,12 +360,26 @@ def test_what_is_in_the_memo(ours: Implementation) -> None:
     closure = FUNCTIONS["an int"]()
 
     def steps(run: Run) -> None:
-        for f_or_closure in (f, closure):
+        for f_or_closure in (f, closure, FUNCTIONS["a set of constants"]()):
             for _ in range(MANY):
                 pickler = run.implementation.base(io.BytesIO(), 4)
                 pickler.dump(f_or_closure)
             before = [x for _, x in pickler.memo.values()]
-            for x in (*before, None, 1, 3, 2.5, True, (), f_or_closure.__globals__, dill._dill, getattr, "text"):
+            consts = [x for const in f_or_closure.__code__.co_consts for x in (const, *_held(const))]
+            for x in (
+                *before,
+                *consts,
+                None,
+                1,
+                3,
+                2.5,
+                True,
+                (),
+                f_or_closure.__globals__,
+                dill._dill,
+                getattr,
+                "text",
+            ):
                 file = io.BytesIO()
                 pickler = run.implementation.base(file, 4)
                 pickler.memo[id(x)] = 0, x
@@ -337,7 +403,11 @@ def test_it_is_used(ours: Implementation, monkeypatch: pytest.MonkeyPatch) -> No
         ("annotations", True),
         ("texts as annotations", True),
         ("an attribute", True),
-        ("nested code", True),
+        ("a set of constants", True),
+        ("nested code", False),
+        ("a dict", False),
+        ("a dict as attribute", False),
+        ("a dict as default by keyword", False),
         ("a list", False),
         ("a list as default", False),
         ("a function", False),
@@ -372,11 +442,66 @@ def test_functions_are_not_kept(ours: Implementation) -> None:
         gc.collect()
         assert gone() is None
         assert not met
-        some = [_closure(i) for i in range(1000)]
+        some = [_closure(i) for i in range(300)]
         for f in some:
-            ours.base(io.BytesIO(), 4).dump((f, 1))
+            for _ in range(MANY):
+                ours.base(io.BytesIO(), 4).dump((f, 1))
             assert len(met) <= 256
         f = some[-1]
         del some
         gc.collect()
         assert [*met] == [id(f)]
+
+
+def _fill_cell(f: Any) -> None:
+    f.__closure__[0].cell_contents = f
+
+
+def _fill_dict(f: Any) -> None:
+    f.__wrapped__ = f
+
+
+def _fill_annotations(f: Any) -> None:
+    f.__annotations__["me"] = f
+
+
+def _fill_globals(f: Any) -> None:
+    del sys.modules["of_a_test"]
+    f.__globals__["kept"] = f
+
+
+@both
+@pytest.mark.parametrize("fill", [_fill_cell, _fill_dict, _fill_annotations, _fill_globals])
+def test_what_refers_to_a_function_is_not_kept(fill: Any, ours: Implementation) -> None:
+    """Its cells, its dicts, its globals: it would never go."""
+    f = FUNCTIONS["defaults" if fill is _fill_globals else "an int"]()
+    gone = weakref.ref(f)
+    with ours.context():
+        for _ in range(MANY):
+            ours.base(io.BytesIO(), 4).dump((f, 1))
+        assert functions._again._met
+        fill(f)
+        del f
+        gc.collect()
+        assert gone() is None
+        assert not functions._again._met
+
+
+@both
+def test_file_of_nested_code(ours: Implementation) -> None:
+    """An import may change it: each code object has its own."""
+    f = FUNCTIONS["nested code"]()
+    expected = []
+    for implementation in (ORACLE, ours):
+        found = []
+        with implementation.context():
+            for filename in ("one.py", "another.py"):
+                for const in f.__code__.co_consts:
+                    if type(const) is types.CodeType:
+                        _imp._fix_co_filename(const, filename)  # type: ignore[attr-defined]  # private: what imports do
+                for _ in range(MANY):
+                    file = io.BytesIO()
+                    implementation.base(file, 4).dump((f, 1))
+                    found.append(file.getvalue())
+        expected.append(found)
+    assert expected[0] == expected[1]

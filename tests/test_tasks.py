@@ -64,6 +64,12 @@ def _function_in_data() -> Any:
     return f, [f, *range(60), f], f
 
 
+def _seen_deeper() -> Any:
+    """Return a task with a tuple in it that looks brief where it comes first, far inside."""
+    part = (1, [_closure(_closure())])
+    return _closure(), [[[[part]]]], part
+
+
 def _shared() -> Any:
     text = "a text that is shared"
     part = [text, 1]
@@ -114,6 +120,7 @@ MUCH: dict[str, Callable[[], Any]] = {
     "in itself": _in_itself,
     "the function in the data": _function_in_data,
     "shared": _shared,
+    "seen deeper": _seen_deeper,
     "nothing to it": lambda: (_closure(), [], {}, (), [*range(60)], ()),
     "surrogates": lambda: (_closure(), ["\udc80"] * 60, [*range(60)]),
     "what cannot be pickled": lambda: (_closure(), [*range(60)], [(i for i in ())]),

@@ -144,7 +144,7 @@ def _encode_little(parts: Parts, obj: tuple[Any, ...], memo: Memo, pieces: list[
     i = 0
     has_function = False
     x: Any = obj
-    while type(x) is tuple and 0 < len(x) <= _MOST_OF_TASK and len(levels) <= _LEVELS:
+    while type(x) is tuple and 0 < len(x) <= _MOST_OF_TASK and len(levels) <= _LEVELS and id(x) not in memo:
         if len(x) > 3:
             pieces.append(MARK)
         items: Any = iter(x)

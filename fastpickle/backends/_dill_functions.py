@@ -207,6 +207,7 @@ def _is_setattr_usual(parts: Parts) -> bool:
         and entry_of(parts, BuiltinFunctionType) is None
         and not has_reduce_entry(parts.pickler, _Reduce, BuiltinFunctionType)
         and _dill._shims._setattr.reduction is _SETATTR
+        and _getattr.__module__ is _setattr.__module__ is _BUILTINS
         and sys.modules.get("builtins") is builtins
         and builtins.__dict__.get("getattr") is _getattr
         and builtins.__dict__.get("setattr") is _setattr
@@ -233,6 +234,7 @@ def _encode_setattr(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[byt
 
 _SETATTR: Any = _dill._shims._setattr.reduction
 _getattr, _setattr = getattr, setattr  # others may stand under these names later
+_BUILTINS: Final = getattr.__module__
 _template: Template | None = None
 
 
