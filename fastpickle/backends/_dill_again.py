@@ -104,15 +104,16 @@ class Again:
             or type(state) is not tuple
         ):
             return 0
-        given = _given(args, state, obj)
-        made_of = _made_of(args, state)
+        dicts = _dicts_of(state)
+        given = _given(args, dicts, obj)
+        made_of = _made_of(args, state, dicts)
         if (
             len(made_of) != len(met.made_of)
             or not all(map(is_, made_of, met.made_of))
             or len(given) != met.given
             or len({*map(id, given)}) != met.given
             or not memo.keys().isdisjoint(map(id, given))
-            or not self._is_as_usual(parts, args, state)
+            or not self._is_as_usual(parts, args, state, dicts)
             or self._written_of(parts, args[1]) != met.globals
             or (met.classes and not _are_named(parts, met.classes, met.names))
         ):
@@ -121,15 +122,19 @@ class Again:
             show_warnings_again()
         return met.template.encode(memo, i, pieces, given)
 
-    def _is_as_usual(self, parts: Parts, args: tuple[Any, ...], state: tuple[Any, Any]) -> bool:
+    def _is_as_usual(
+        self, parts: Parts, args: tuple[Any, ...], state: tuple[Any, Any], dicts: list[dict[Any, Any]]
+    ) -> bool:
         """Tell whether a function is saved by itself, and all that makes it again as by dill."""
-        main, _, *lengths = parts.known or look_at(parts)
+        main, _, length, length_of_main = parts.known or look_at(parts)
+        for x in (state[1], *dicts):  # as a module's dict by reference
+            if x is main or len(x) == length or len(x) == length_of_main or "__name__" in x:
+                return False
         return (
             not parts.pickler._postproc
             and not extension_registry
             and _dill._CELL_REF is None
             and all(map(is_, chain.from_iterable(map(_names_of, _CALLED)), _NAMES))
-            and not any(x is main or len(x) in lengths or "__name__" in x for x in (state[1], *_dicts_of(state)))
             and (not args[-1] or self._is_usual(parts))
         )
 
@@ -145,8 +150,9 @@ class Again:
         if type(state) is not tuple:
             return None
         code = args[0]
-        given = _given(args, state, obj)
-        made_of = _made_of(args, state)
+        dicts = _dicts_of(state)
+        given = _given(args, dicts, obj)
+        made_of = _made_of(args, state, dicts)
         its_parts = [*(args[3] or ()), *made_of[_FIRST_PART:]]
         classes = [x for x in its_parts if type(x) is type]
         names = [*map(_dill._typemap.get, classes)]
@@ -157,7 +163,7 @@ class Again:
             or not _ATOMS_AND_CLASSES.issuperset(map(id, map(type, its_parts)))
             or None in names
             or not _are_named(parts, classes, names)
-            or not self._is_as_usual(parts, args, state)
+            or not self._is_as_usual(parts, args, state, dicts)
         ):
             return None
 
@@ -219,13 +225,13 @@ def _dicts_of(state: tuple[Any, Any]) -> list[dict[Any, Any]]:
     return [state[0], *[x for x in state[1].values() if type(x) is dict]]
 
 
-def _given(args: tuple[Any, ...], state: tuple[Any, Any], obj: FunctionType) -> list[Any]:
+def _given(args: tuple[Any, ...], dicts: list[dict[Any, Any]], obj: FunctionType) -> list[Any]:
     """Return what a function is made of that may refer to it, and itself: these are never kept."""
     closure = args[-1]
-    return [obj, args[1], *_dicts_of(state), *((closure, *closure) if closure else ())]
+    return [obj, args[1], *dicts, closure, *closure] if closure else [obj, args[1], *dicts]
 
 
-def _made_of(args: tuple[Any, ...], state: tuple[Any, Any]) -> list[Any]:
+def _made_of(args: tuple[Any, ...], state: tuple[Any, Any], dicts: list[dict[Any, Any]]) -> list[Any]:
     """Return the code and the defaults, and what is in the others: each stays as it is while it is there.
 
     Raises:
@@ -235,8 +241,8 @@ def _made_of(args: tuple[Any, ...], state: tuple[Any, Any]) -> list[Any]:
     made_of = [code, defaults, name, code.co_filename]
     for key, x in state[1].items():
         made_of += (key, None if type(x) is dict else x)
-    for each in _dicts_of(state):
-        made_of += (*each, None, *each.values())
+    for each in dicts:
+        made_of += (*each, None, *each.values()) if each else (None,)
     if closure:
         made_of += [cell.cell_contents for cell in closure]
     return made_of

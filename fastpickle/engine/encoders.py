@@ -370,10 +370,12 @@ class Template:
         objs = self.objs
         if self.made_anew or given:
             objs = [*objs]
-            copies: dict[int, Any] = {id(x): y for x, y in zip(self.stand_ins, given, strict=True)}
-            for place, x in zip(self.place_of, given, strict=True):
-                if place is not None:
-                    objs[place] = x
+            copies: dict[int, Any] = {}
+            if given:
+                for stand_in, place, x in zip(self.stand_ins, self.place_of, given, strict=True):
+                    copies[id(stand_in)] = x
+                    if place is not None:
+                        objs[place] = x
             for k in self.made_anew:
                 x = objs[k]
                 objs[k] = copies[id(x)] = _copy(x, copies)
@@ -384,11 +386,11 @@ class Template:
 def _copy(x: Any, copies: dict[int, Any]) -> Any:
     """Return another text or bytes that is equal, or a tuple or dict with copies in it, that are found by their ids."""
     t = type(x)
+    if t is str:
+        return x.encode().decode()
     if t is tuple:
         return (*map(copies.get, map(id, x), x),)
-    if t is dict:
-        return {key: copies.get(id(y), y) for key, y in x.items()}
-    return x.encode().decode() if t is str else bytes(memoryview(x))
+    return bytes(memoryview(x)) if t is bytes else {key: copies.get(id(y), y) for key, y in x.items()}
 
 
 #: The number of each GET in the table, by its id.
