@@ -191,7 +191,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     rule = plan.small_rule
     if rule is None:
         last.looks_for_nothing = 0  # here it would not be found
-        return False
+        return 0 if content == _MUCH_OF_TASK else False
     state = pickler.__dict__
     framer = state["framer"]
     memo = state["memo"]
@@ -205,7 +205,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         or not (isinstance(file := file_write.__self__, BytesIO) or is_usual_file(file))  # another one sees each write
     ):
         last.looks_for_nothing = 0
-        return False
+        return 0 if content == _MUCH_OF_TASK else False
     if content == _MUCH_OF_TASK:
         is_written = save_task(pickler, plan, obj)
         if is_written:

@@ -116,8 +116,12 @@ def save_task(pickler: Any, plan: Plan, obj: Any) -> bool:
         return False
     memo = pickler.__dict__["memo"]  # so there are as many that have hold of it as in `save_few`
     pieces: list[bytes] = []
+    is_much = False
     try:
         levels = _encode_little(Parts(pickler, plan), obj, memo, pieces)
+        if levels:
+            owner, _, items = levels[-1]
+            is_much = any(may_be_plain(x, type(x)) for x in owner[items.__reduce__()[2] :])
     except Exception:  # as above
         levels = []
     except BaseException:  # an interrupt
@@ -128,9 +132,7 @@ def save_task(pickler: Any, plan: Plan, obj: Any) -> bool:
         last.remember_not_at_once(_key(_function_of(obj, tuple, _LEVELS)))
         return False
     begin_frame(pickler, plan, b"".join(pieces))
-    owner, _, items = levels[-1]
-    rest = owner[items.__reduce__()[2] :]
-    save_rest(pickler, plan, obj, levels, is_much=any(may_be_plain(x, type(x)) for x in rest))
+    save_rest(pickler, plan, obj, levels, is_much=is_much)
     return True
 
 
