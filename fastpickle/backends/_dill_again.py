@@ -23,7 +23,8 @@ from weakref import ref
 from dill import _dill
 
 from .._stdlib import show_warnings_again
-from ..engine.encoders import Encoder, Memo, NotBrief, Parts, Template
+from ..engine.encoders import Encoder, Memo, NotBrief, Parts
+from ..engine.template import Template
 from ..hooks import ATOM_IDS, NUMBER_IDS, Plan
 from ..objects.known import extension_registry
 from ._dill_code import CATCHES_WARNINGS, arguments_of

@@ -18,7 +18,8 @@ from weakref import ref
 from dill import _dill
 
 from .._stdlib import show_warnings_again
-from ..engine.encoders import Memo, NotBrief, Parts, Template, encode_callable, encode_tuple, end_call
+from ..engine.encoders import Memo, NotBrief, Parts, encode_callable, encode_tuple, end_call
+from ..engine.template import Template
 from ..hooks import ATOM_IDS, NUMBER_IDS
 from ._dill_known import given_by, look_at
 

@@ -36,7 +36,6 @@ from ..engine.encoders import (
     Memo,
     NotBrief,
     Parts,
-    Template,
     add_encoder,
     brief_ids,
     encode,
@@ -48,6 +47,7 @@ from ..engine.encoders import (
     usual_tries,
     write_at_once,
 )
+from ..engine.template import Template
 from ..engine.tries import Tries
 from ..objects.arrays import HEAP_TYPE, array_type
 from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
