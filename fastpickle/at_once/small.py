@@ -64,12 +64,12 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["MOST_PIECES", "at_once", "encode_plain"]
+__all__ = ["at_once", "encode_plain"]
 
 #: A container of more items, keys and values, is left to the loop, which has a column of them encoded at once.
 _MOST_ITEMS: Final = 24
 #: When there are so many pieces, of which a text has three, no container is opened any more.
-MOST_PIECES: Final = 96
+_MOST_PIECES: Final = 96
 #: Where C may be asked it writes more items than so many sooner, keys and values, and what has so many pieces.
 _FEW: Final = 24
 _FEW_PIECES: Final = 60
@@ -226,7 +226,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
         elif content == _INSTANCES:
             is_all = False
             is_for_few = True
-        elif encode_plain(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else MOST_PIECES) >= 0:
+        elif encode_plain(obj, t, 0, memo, pieces, opened, _FEW_PIECES if may_graft else _MOST_PIECES) >= 0:
             is_all = True
             pieces.append(STOP)
         else:
@@ -414,7 +414,7 @@ def encode_plain(
     memo: dict[int, tuple[int, Any]],
     pieces: list[bytes],
     opened: list[Level],
-    most: int,
+    most: int = _MOST_PIECES,
 ) -> int:
     """Append the opcodes of a container to `pieces`, and what is memoized to the memo.
 

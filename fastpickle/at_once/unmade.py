@@ -17,7 +17,7 @@ from ..accelerator.offers import FEWEST
 from ..accelerator.splicing import write_dump
 from ..hooks import STOCK_RULE, entries_of
 from .quick import attributes_of, makes_of
-from .small import MOST_PIECES, encode_plain
+from .small import encode_plain
 
 __all__ = ["Unmade"]
 
@@ -75,7 +75,7 @@ class Unmade:
             return False
         pieces: list[bytes] = []
         try:
-            if encode_plain(obj, t, 0, {}, pieces, [], MOST_PIECES) < 0:
+            if encode_plain(obj, t, 0, {}, pieces, []) < 0:
                 return False
         except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
             return False

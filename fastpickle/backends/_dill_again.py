@@ -116,12 +116,12 @@ class Again:
             or not memo.keys().isdisjoint(map(id, given))
             or not self._is_as_usual(parts, args, state, dicts)
             or self._written_of(parts, args[1]) != met.globals
-            or (met.classes and not _are_named(parts, met.classes, met.names))
+            or not _are_named(parts, met.classes, met.names)
         ):
             return 0
         if CATCHES_WARNINGS:
             show_warnings_again()
-        return met.template.encode(memo, i, pieces, given)
+        return met.template.append(memo, i, pieces, given)
 
     def _is_as_usual(
         self, parts: Parts, args: tuple[Any, ...], state: tuple[Any, Any], dicts: list[dict[Any, Any]]

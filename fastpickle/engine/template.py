@@ -74,13 +74,12 @@ class Template:
         self.objs = [kept.get(id(x), x) for x in objs]  # which stay alive, so that nothing else has their ids
         self.keys = frozenset((*map(id, self.objs), *map(id, self.numbers)))
 
-    def encode(self, memo: Memo, i: int, pieces: list[bytes], given: Sequence[Any] = ()) -> int:
-        """Do what the encoder would, and return that; 0 if something of it is in the memo, and then nothing is done.
+    def encode(self, memo: Memo, i: int, pieces: list[bytes]) -> int:
+        """Do what the encoder would, and return that; 0 if something of it is in the memo, and then nothing is done."""
+        return self.append(memo, i, pieces) if memo.keys().isdisjoint(self.keys) else 0
 
-        None of what is given may be in the memo.
-        """
-        if not memo.keys().isdisjoint(self.keys):
-            return 0
+    def append(self, memo: Memo, i: int, pieces: list[bytes], given: Sequence[Any] = ()) -> int:
+        """Do what the encoder would, and return that; nothing of it, or of what is given, may be in the memo."""
         for segment in self.segments:
             if isinstance(segment, bytes):
                 pieces.append(segment)

@@ -35,6 +35,7 @@ __all__ = [
     "check",
     "describe",
     "describe_error",
+    "dump_where_it_fails",
     "explain",
     "stock_dumps",
 ]
