@@ -43,6 +43,7 @@ __all__ = [
     "awkward_batches",
     "awkward_escapes",
     "batchsize_now",
+    "c_dumps",
     "entry_of",
     "for_batch",
     "is_usual_file",
@@ -96,19 +97,24 @@ ASKS_PERSISTENT_ID_ALWAYS: bool = _asks_persistent_id_always()
 # The C pickler, and what it writes otherwise than the Python one (`graft`).
 
 
-def _find_c_pickler() -> Any:
-    """Return the C pickler's class; None if there is none, if it is switched off, or if frames are not as it needs."""
+def _find_c_pickler() -> tuple[Any, Any]:
+    """Return the C pickler's class and its dumps(); Nones if it is absent, switched off, or frames are not as it needs.
+
+    The function is C's own, whatever `pickle.dumps` may be by now.
+    """
     if os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0") or not FRAMES_ARE_BYTESIO:
-        return None
+        return None, None
     try:
-        from _pickle import Pickler  # noqa: PLC0415  # only where it is wanted
+        from _pickle import Pickler, dumps  # noqa: PLC0415  # only where it is wanted
     except ImportError:
-        return None
-    return Pickler if hasattr(Pickler, "fast") and hasattr(Pickler, "memo") else None
+        return None, None
+    return (Pickler, dumps) if hasattr(Pickler, "fast") and hasattr(Pickler, "memo") else (None, None)
 
 
-#: The C pickler's class, None where it is not to be used.
-CPickler: Any = _find_c_pickler()
+#: The C pickler's class, and its dumps(); None where it is not to be used.
+CPickler: Any
+c_dumps: Any
+CPickler, c_dumps = _find_c_pickler()
 
 
 #: Whether the C pickler may run out of stack where it is small, or where `sys.setrecursionlimit` lets it go on (up to

@@ -505,3 +505,46 @@ def test_sets(n: int, item: Any) -> None:
         check([Refused(), [*obj]], 2, 4)
         check([*obj, {item}, [None] * n], 1, 4, 5)
     check([{item}, *({i} for i in range(100))], 1, 2, 3, 4)
+
+
+#: The key of each item of a long dict, by its place.
+KEYS: dict[str, Callable[[int], Any]] = {
+    "texts": lambda i: f"key {i}",
+    "long texts": lambda i: f"{i} {'x' * 70}",
+    "other texts": lambda i: f"\N{OHM SIGN}{i}\ud800",
+    "numbers": lambda i: i,
+    "tuples": lambda i: (f"key {i}", i),
+    "all kinds": lambda i: (f"key {i}", i, i * 0.5, None if i == 2000 else (i,), (f"{i}", (i, i, i, i)))[i % 5],
+}
+
+
+@pytest.mark.parametrize("n", [2_500, 11_000, 12_001, 31_000])
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_batches(name: str, n: int) -> None:
+    """A dict's own batches are known by its keys: numbers, and dicts in it, may look like them."""
+    key = KEYS[name]
+    again = [key(i) for i in (1000, 2000)]  # equal to a key of the dict, but for numbers another object
+    for hidden in (
+        None,
+        dict.fromkeys(range(1000)),
+        {**dict.fromkeys(range(-1000, 0)), again[0]: 1},
+        [dict.fromkeys(range(1000)), *again],
+        {**dict.fromkeys(range(-1000, 0)), again[1]: [*range(1001)]},
+    ):
+        # 10,357 is the bytes of SETITEMS MARK; as a number of two bytes it has the next key behind it.
+        values = {key(i): 10_357 if i % 999 == 5 else i for i in range(n)}
+        values[key(n // 2)] = hidden
+        check(values, 2, 4)
+        check({**values, "e(u(": "u(\x8c\x08key 1000"}, 4)
+        check([values, 1.5], 4)
+
+
+@pytest.mark.parametrize("n", [2_500, 6_000, 11_000])
+def test_keys_that_are_fetched(n: int) -> None:
+    """A batch that begins with a key that is in the memo is the dict's own; one that begins with its text is not."""
+    keys = [f"key {i}" for i in range(n)]
+    for place in 999, 1999:
+        hidden = {**dict.fromkeys(range(1000)), f"key {place}": 1}
+        values = {key: 10_357 if i == 5 else -1 for i, key in enumerate(keys)}
+        check({"all": keys, **values, "last": hidden}, 2, 4)
+        check({"all": keys, "hidden": hidden, **values}, 2, 4)

@@ -2,7 +2,8 @@
 
     obj --+--> batches_of(obj).marks, .end: how many MARKs begin a batch, and which one is to be mended
           +--> content_of(obj):             what stands in the last one, if that is atoms
-          +--> neighbours_of(obj):          what stands before and behind the MARKs
+          +--> firsts_of(obj) --> neighbours_of(): what stands before and behind the MARKs
+                             +--> beginnings_of(): the same behind them, of a dict, to the end of short texts
 
 Which lengths are awkward is found out at import (`_stdlib.awkward_batches`).
 
@@ -12,6 +13,7 @@ Not for: finding batches in what C wrote (`reading`), nor changing it (`mending`
 from __future__ import annotations
 
 from itertools import islice
+from struct import pack
 from types import NoneType
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +29,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["Batches", "batches_of", "content_of", "end_of", "neighbours_of"]
+__all__ = ["Batches", "batches_of", "beginnings_of", "content_of", "end_of", "firsts_of", "neighbours_of"]
 
 
 def end_of(t: type, n: int) -> tuple[int, int] | None:
@@ -101,14 +103,36 @@ def content_of(obj: Any, n: int, proto: int) -> bytes | None:
     )
 
 
-def neighbours_of(obj: Any) -> tuple[int, bytes]:
+def firsts_of(obj: Any) -> list[Any]:
+    """Return with what the batches of a list or dict begin, but for the first one."""
+    return obj[BATCHSIZE::BATCHSIZE] if type(obj) is list else [*islice(obj, BATCHSIZE, None, BATCHSIZE)]
+
+
+def neighbours_of(obj: Any, firsts: list[Any]) -> tuple[int, bytes]:
     """Return which opcode stands before, and which may stand behind, the MARKs of batches of a list or dict."""
-    t = type(obj)
-    if t is list:
-        opens = map(_opens, obj[BATCHSIZE::BATCHSIZE])
-    else:
-        opens = map(_opens, islice(obj, BATCHSIZE, None, BATCHSIZE))
-    return _CLOSES[t], b"".join({SETITEMS, ADDITEMS, *opens})
+    return _CLOSES[type(obj)], b"".join({SETITEMS, ADDITEMS, *map(_opens, firsts)})
+
+
+def beginnings_of(firsts: list[Any], proto: int) -> tuple[bytes, ...]:
+    """Return what may stand behind the MARKs of batches of a dict: short texts, which most keys are, as they are.
+
+    Args:
+        firsts: with what they begin.
+        proto: the protocol, from 1 on.
+    """
+    begins = {SETITEMS}
+    for x in firsts:
+        if type(x) is str and len(x) <= _SHORT:
+            text = x.encode("utf-8", "surrogatepass")
+            head = SHORT_BINUNICODE + bytes((len(text),)) if proto >= 4 else BINUNICODE + pack("<I", len(text))
+            begins |= {head + text, BINGET, LONG_BINGET}
+        else:
+            begins.update(bytes((opcode,)) for opcode in _opens(x))
+    return tuple(begins)
+
+
+#: A text of so many characters has at most 255 bytes.
+_SHORT: Final = 63
 
 
 def _opens(x: Any) -> bytes:

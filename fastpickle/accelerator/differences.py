@@ -24,7 +24,7 @@ from typing import Any, Final
 from .._stdlib import BATCHSIZE, awkward_batches, awkward_escapes, memoized
 from ..hooks import STOCK_RULE, Plan
 from ..rules import texts_of
-from .batches import Batches, batches_of, content_of, neighbours_of
+from .batches import Batches, batches_of, beginnings_of, content_of, firsts_of, neighbours_of
 from .cpickler import LARGE, ROOM
 from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, is_flat, is_soon_ours
 from .mending import Ends, Wanted, mend, mend_last, place_of_last, possible_ends
@@ -237,8 +237,12 @@ class _Written:
         ]
         n = own.possible_ends
         if len(ends) > n > 0:
-            closes, opens = neighbours_of(self.obj)
+            firsts = firsts_of(self.obj)
+            closes, opens = neighbours_of(self.obj, firsts)
             others = [x for x in ends if x[0][x[1] - 1] != closes or x[0][x[1] + 1 : x[1] + 2] not in opens]
+            if len(ends) - len(others) > n and type(self.obj) is dict:  # a number may have the same bytes in it
+                begins = beginnings_of(firsts, self.plan.proto)
+                others = [x for x in ends if x[0][x[1] - 1] != closes or not _goes_on(*x, begins)]
             if len(ends) - len(others) <= n:  # so those are its own
                 ends, n = others, 0
         if len(ends) <= n:
@@ -247,7 +251,7 @@ class _Written:
             long = _long_inside(self.obj, self.pickler.memo, self.n // _PER_ITEM)
             if len(ends) <= n + sum(batches_of(x, self.plan.proto).possible_ends for x in long):
                 return long  # so the others are theirs
-            if is_flat(self.obj, type(self.obj), self.plan.proto):
+            if len(ends) * _PER_READ > len(self.obj) and is_flat(self.obj, type(self.obj), self.plan.proto):
                 return ()
         if n == 0:
             ends = [x for x in ends[:_MOST_READ] if not is_batch_of_atoms(*x)] + ends[_MOST_READ:]
@@ -366,6 +370,11 @@ class _Written:
         return {*map(id, own.values()), id(own), *self.pickler.memo}
 
 
+def _goes_on(piece: bytes, mark: int, begins: tuple[bytes, ...]) -> bool:
+    """Tell whether what stands behind a MARK in a piece may be a key: it begins as one does, or in the next piece."""
+    return len(piece) == mark + 1 or piece.startswith(begins, mark + 1)
+
+
 def _are_in_texts(piece: bytes, text: bytes) -> bool:
     """Tell whether the first places at which EMPTY_DICT MEMOIZE is found look like the ends of short strs: "{}"."""
     place = -1
@@ -427,6 +436,8 @@ _TIMES: Final = 3
 _PER_ITEM: Final = 256
 #: Up to so many entries of the memo are looked at sooner than a frame is read.
 _MOST_ENTRIES: Final = 5_000
+#: So many items are looked at in the time that it takes to read a frame.
+_PER_READ: Final = 5_000
 #: So many frames may be read for what is in them by chance.
 _MOST_READ: Final = 20
 #: So many bytes are searched for a name in the time that it takes to look at an entry of the memo.

@@ -22,7 +22,7 @@ from .cpickler import LARGE_TABLE, Grafter, Held
 from .mending import mend_last, place_of_last
 from .reading import ends_in, find_doubtful, has_text
 
-__all__ = ["DICTS", "LEAST", "PER_TABLE_BYTE", "SIZE", "SOON_READ", "is_flat", "is_soon_ours"]
+__all__ = ["DICTS", "LEAST", "PER_TABLE_BYTE", "SIZE", "SOON_READ", "is_flat", "is_of_large_atoms", "is_soon_ours"]
 
 
 def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found: list[list[int]]) -> bool:
@@ -116,6 +116,22 @@ def is_flat(obj: Any, t: type, proto: int, n: int = sys.maxsize) -> bool:
     )
 
 
+def is_of_large_atoms(obj: Any, t: type, proto: int, n: int) -> bool:
+    """Tell whether an object is an atom, or a container of some, and nothing in it is written otherwise by C.
+
+    Args:
+        obj, t, proto: what is dumped, its type, and the protocol.
+        n: how many bytes it may be of; if those are few for the number of items, they are not looked at.
+    """
+    leaves = _LEAF_IDS[proto]
+    if id(t) in leaves:
+        return True
+    if not (t is list or t is tuple or t is dict) or len(obj) * _LARGE_ATOM > n or end_of(t, len(obj)) is not None:
+        return False
+    parts = (obj, obj.values()) if t is dict else (obj,)
+    return all(leaves.issuperset(map(id, map(type, part))) for part in parts)
+
+
 def _are_small_sets(obj: list[Any], grafter: Any) -> bool:
     """Tell whether a list has sets of less than a batch in it, and nothing else; a set has no list, dict or set in it.
 
@@ -183,6 +199,8 @@ LEAST: Final = 2
 PER_TABLE_BYTE: Final = 8
 #: What a C pickler takes without the table.
 SIZE: Final = Grafter(Held()).__sizeof__() if CPickler is not None else 0
+#: So many bytes are joined in some times the time that it takes to look at an item (50 ns).
+_LARGE_ATOM: Final = 4000
 #: By protocol: what C saves by one opcode.
 _LEAVES: Final = [
     frozenset(
@@ -190,3 +208,5 @@ _LEAVES: Final = [
     )
     for proto in range(6)
 ]
+#: By protocol: their ids, but at 0, where C escapes some texts otherwise.
+_LEAF_IDS: Final = [frozenset(map(id, leaves if proto else ())) for proto, leaves in enumerate(_LEAVES)]

@@ -10,15 +10,17 @@ Not for: picklers with hooks of their own.
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .. import graft, hooks
-from .._stdlib import BATCHSIZE, PARTS_OF_METHODS, Framer, StockPickler, stock_methods
+from .._stdlib import BATCHSIZE, PARTS_OF_METHODS, Framer, StockPickler, c_dumps, stock_methods
 from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, take_own
 from ..accelerator.differences import made_ours
+from ..accelerator.glance import is_of_large_atoms
 from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
 from ..accelerator.splicing import FEW_BYTES, write_whole
 from ..hooks import ATOM_IDS, CONTAINER_IDS, STOCK_RULE, entries_of
@@ -37,6 +39,9 @@ attributes_of = attrgetter(
 #: 128 KiB takes 4 us, to let it grow again 15 us.
 _LARGEST_TABLE: Final = 300 << 10
 _TIMES: Final = 32
+#: What has written a longer piece is not kept: C would take as large a buffer for the next dump as for that one, and
+#: one that malloc() gets from the system, from 128 KiB on, takes 20 us.  C makes it longer by halves.
+_LONGEST_PIECE: Final = 80_000
 #: So many bytes of the table are for one byte that is written, at the most, where it is of this dump.
 _PER_BYTE: Final = 8
 _save_dict: Final = stock_methods["save_dict"]
@@ -75,6 +80,7 @@ class Quick:
         # What the class was like, its entries and the type of their table; by protocol, the plan for that and the C
         # pickler that is kept for it.  All in one, as another thread may plan anew.
         self._planned: tuple[Any, Any, Any, list[tuple[hooks.Plan, list[Any]]]] = (None, None, None, [])
+        self._written = 0  # how many bytes by the last dump, if they were of several pieces
 
     def dumps(self, obj: Any, protocol: int, arguments: Mapping[str, Any] = _NO_ARGUMENTS) -> bytes:
         """Return what an instance writes; one is made only if C cannot write it.
@@ -194,6 +200,13 @@ class Quick:
             last.gave_up_for = 0  # until it does so again
         if last.kind is not None and (kind := last.kind_for(obj, t, protocol)) is not None:
             return graft.dumps(pickler, plan, obj, kind) or b""
+        if self._written:
+            if rule is STOCK_RULE and is_of_large_atoms(obj, t, protocol, self._written):
+                try:
+                    return c_dumps(obj, protocol)  # its buffer is its own, so that nothing is joined
+                except Exception:  # another thread has changed it
+                    return b""
+            self._written = 0
         # What follows is graft.dumps() without the calls that take longer than a small dump.
         pickled: bytes | None
         try:
@@ -220,6 +233,8 @@ class Quick:
                 pickled = None
                 if made_ours(pickler, plan, grafter, obj):
                     pickled = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                    self._written = len(pickled) if len(pieces) > 1 else 0
+                is_kept = max(map(len, pieces), default=sys.maxsize) <= _LONGEST_PIECE  # none if mending has failed
                 size = grafter.__sizeof__()
                 if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
                     grafter.times += 1

@@ -1,0 +1,159 @@
+"""dumps() where the dump before was of much: what is kept of that, and large atoms, which C writes into its own buffer.
+
+Not for: what C writes otherwise than Python (`test_mending`), nor for what a class overrides (`test_root`).
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from oracle.allowed import PYPY
+
+import fastpickle
+from fastpickle._stdlib import CPickler
+
+pytestmark = pytest.mark.skipif(PYPY or CPickler is None, reason="there is no C pickler")
+
+PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
+LARGE = 200_000
+TEXT = "text " * (LARGE // 5)
+
+
+def _stock_dumps(obj: Any, protocol: int) -> bytes:
+    file = io.BytesIO()
+    pickle._Pickler(file, protocol).dump(obj)  # type: ignore[attr-defined]  # it is private
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "large", [[*range(LARGE)], [TEXT, 1], {"key": [TEXT] * 10}, [f"{i} {'x' * 60_000}" for i in range(9)]]
+)
+def test_small_after_large(large: Any, protocol: int) -> None:
+    """After a large dump a small one takes as little room as before: C's buffer is not kept as large."""
+    small = {"a": [1, 2], "b": "c"}
+    fastpickle.dumps(large, protocol)
+    fastpickle.dumps(small, protocol)
+    tracemalloc.start()
+    try:
+        fastpickle.dumps(small, protocol)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < LARGE
+
+
+class _Text(str):
+    __slots__ = ()
+
+
+class _Reduced:
+    calls = 0
+
+    def __reduce__(self) -> Any:
+        type(self).calls += 1
+        return str, (f"reduced {self.calls}",)
+
+
+class _Holder:
+    def __init__(self) -> None:
+        self.items = [*range(1001)]  # which C ends otherwise
+
+
+class _Meta(type):
+    calls = 0
+
+    def __hash__(cls) -> int:
+        _Meta.calls += 1
+        return super().__hash__()
+
+
+class _OfMeta(metaclass=_Meta):
+    pass
+
+
+def _cycle() -> Any:
+    cycle: list[Any] = [TEXT]
+    cycle.append(cycle)
+    return cycle
+
+
+SHAPES: dict[str, Callable[[], Any]] = {
+    "texts": lambda: [TEXT, TEXT + "!", "short", TEXT],
+    "dict": lambda: {"a": TEXT, "b": TEXT, TEXT: 1, 2: None},
+    "tuple": lambda: (TEXT, b"x" * LARGE, TEXT),
+    "pair": lambda: (TEXT, 1),
+    "empty": list,
+    "one": lambda: TEXT,
+    "bytes": lambda: b"x" * LARGE,
+    "bytearray": lambda: [bytearray(LARGE), 1.5, 1 << 70, True, None],
+    "no ascii": lambda: ["\u1234\ud800" * LARGE, "\\\n\r\x1a" * LARGE],
+    "again": lambda: (lambda x: [x, x, TEXT])("\\\n" * LARGE),
+    "1001": lambda: ["x" * 5_000, *map(str, range(999)), TEXT * 20],
+    "dict of 1000": lambda: {i: TEXT * 20 if i == 5 else i for i in range(1000)},
+    "list in it": lambda: [TEXT, [TEXT, [*range(1001)]], TEXT],
+    "dict in it": lambda: {"a": TEXT, "b": {i: i for i in range(1000)}},
+    "cycle": _cycle,
+    "subclass": lambda: [TEXT, _Text("x"), TEXT],
+    "key of a subclass": lambda: {"a": TEXT, _Text("x"): TEXT},
+    "instance": lambda: [TEXT, _Holder()],
+    "key": lambda: {"a": TEXT, _Holder(): TEXT},
+    "reduced": lambda: [TEXT, _Reduced(), TEXT],
+    "metaclass": lambda: [TEXT, _OfMeta(), TEXT],
+    "function": lambda: [TEXT, len, _Reduced],
+    "small": lambda: {"a": [1, 2], "b": "c"},
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", SHAPES)
+def test_large_atoms(name: str, protocol: int) -> None:
+    """What comes after a dump of much is written as stock does, and nobody is asked twice."""
+    make = SHAPES[name]
+    results = []
+    for dumps in _stock_dumps, fastpickle.dumps:
+        _Reduced.calls = 0
+        written = [dumps(SHAPES["texts"](), protocol)]
+        for obj in make(), make(), SHAPES["small"](), make():
+            written.append(dumps(obj, protocol))
+        results.append((written, _Reduced.calls))
+    assert results[0] == results[1]
+
+
+def test_type_is_not_asked_for_its_hash() -> None:
+    """A look at large atoms asks no type's `__hash__`: it is asked as often as after a dump of little."""
+    calls = []
+    for before in "small", "texts":
+        fastpickle.dumps(SHAPES[before](), 4)
+        _Meta.calls = 0
+        fastpickle.dumps(SHAPES["metaclass"](), 4)
+        calls.append(_Meta.calls)
+    assert calls[0] == calls[1] > 0
+
+
+def test_large_atoms_of_a_class_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook that is set between two dumps of large atoms is honoured."""
+    fastpickle.dumps(SHAPES["texts"](), 4)
+    monkeypatch.setattr(fastpickle.Pickler, "persistent_id", lambda self, obj: "text" if obj == TEXT else None)
+    pickled = fastpickle.dumps([TEXT, "other"], 4)
+    assert len(pickled) < LARGE
+    monkeypatch.undo()
+    assert fastpickle.dumps([TEXT, "other"], 4) == _stock_dumps([TEXT, "other"], 4)
+
+
+def test_large_atoms_are_not_held() -> None:
+    """Once they are written, nothing of them is kept."""
+    fastpickle.dumps(SHAPES["texts"](), 4)
+    obj = [TEXT + "?", b"x" * LARGE]
+    tracemalloc.start()
+    try:
+        fastpickle.dumps(obj, 4)
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert left < LARGE
