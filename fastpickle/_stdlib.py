@@ -20,7 +20,7 @@ import pickle
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from opcode import opmap
 from pickle import _Framer, _Pickler  # type: ignore[attr-defined]  # private, and the base of all we do
 from types import FunctionType
@@ -113,7 +113,7 @@ def _find_c_pickler() -> tuple[Any, Any]:
 
 #: The C pickler's class, and its dumps(); None where it is not to be used.
 CPickler: Any
-c_dumps: Any
+c_dumps: Callable[[Any, int], bytes]
 CPickler, c_dumps = _find_c_pickler()
 
 

@@ -548,3 +548,15 @@ def test_keys_that_are_fetched(n: int) -> None:
         values = {key: 10_357 if i == 5 else -1 for i, key in enumerate(keys)}
         check({"all": keys, **values, "last": hidden}, 2, 4)
         check({"all": keys, "hidden": hidden, **values}, 2, 4)
+
+
+def test_keys_that_are_fetched_in_one_frame() -> None:
+    """The same where each batch is found to be one of atoms, and the memo is too large to be looked at."""
+    keys = [chr(32 + i // 90) + chr(32 + i % 90) for i in range(5_480)]
+    for place in 998, 1998:  # the second and third batch begin with these
+        hidden = {**dict.fromkeys(range(256)), **dict.fromkeys(range(1_000, 1_744)), "".join(keys[place]): 1}
+        for accidents in (), (5,), (5, 3_000):
+            values = {key: 10_357 if i in accidents else None for i, key in enumerate(keys)}
+            obj = {"all": keys, "hidden": hidden, **values}
+            assert len(stock_dumps(obj, 4)) < FRAME and len(hidden) == 1_001 and "".join(keys[place]) is not keys[place]
+            check(obj, 4)

@@ -93,7 +93,7 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "bytes": lambda: b"x" * LARGE,
     "bytearray": lambda: [bytearray(LARGE), 1.5, 1 << 70, True, None],
     "no ascii": lambda: ["\u1234\ud800" * LARGE, "\\\n\r\x1a" * LARGE],
-    "again": lambda: (lambda x: [x, x, TEXT])("\\\n" * LARGE),
+    "again": lambda: ["\\\n" * LARGE] * 2,
     "1001": lambda: ["x" * 5_000, *map(str, range(999)), TEXT * 20],
     "dict of 1000": lambda: {i: TEXT * 20 if i == 5 else i for i in range(1000)},
     "list in it": lambda: [TEXT, [TEXT, [*range(1001)]], TEXT],
