@@ -354,11 +354,12 @@ class _Written:
 
     def _long_ones(self) -> Iterator[Any]:
         """Yield the lists, dicts and sets of a batch or more, but for what C was given."""
-        batched = [*compress(self._objs, map(_BATCHED.__contains__, self._types))]
-        if max(map(len, batched), default=0) < BATCHSIZE:
-            return iter(())
-        long = self._without_others(compress(batched, map(BATCHSIZE.__le__, map(len, batched))))
-        return (x for x in long if x is not self.obj)
+        long = [  # compress() and map() would take twice as long
+            x
+            for x in self._objs
+            if ((t := type(x)) is list or t is dict or t is set) and len(x) >= BATCHSIZE and x is not self.obj
+        ]
+        return self._without_others(long) if long else iter(())
 
     def _without_others(self, objs: Iterable[Any]) -> Iterator[Any]:
         return (x for x in objs if id(x) not in self._others)
@@ -453,4 +454,3 @@ def _either(*types: type) -> frozenset[Any]:
 
 _DICT: Final = _either(dict)
 _STR: Final = _either(str)
-_BATCHED: Final = _either(list, dict, set)
