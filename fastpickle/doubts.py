@@ -45,6 +45,7 @@ class Dump:
         known: what `graft` knows of types, until somebody's code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
+        row_size: how many bytes a row of the last run is taken to have (`parts`).
         has_refused_items: whether C has refused a short container, or the last items of one.
         has_refused_numbers: whether what looked like numbers was none.
         way: by which of those in `lazymemo` it came to the loop, if C may be left the memo there; else None.
@@ -59,7 +60,7 @@ class Dump:
     __slots__ = (
         "brief", "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known",
         "left_in", "light", "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys", "not_brief",
-        "offers_to_skip", "penalty", "reducers", "root", "unsaved", "way", "weights_to_skip", "write",
+        "offers_to_skip", "penalty", "reducers", "root", "row_size", "unsaved", "way", "weights_to_skip", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any, is_usual: bool = False, way: str | None = None) -> None:
@@ -80,6 +81,7 @@ class Dump:
         self.known: dict[type, Any] = {}
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
+        self.row_size = 1
         self.way = way
         self.has_refused_items = self.has_refused_numbers = self.needs_prefix = False
         self.left_in: list[tuple[Any, list[Any]]] | None = None

@@ -414,17 +414,20 @@ class _Rows:
             depth: as for `look`.
             look: what is to look at those of one kind: `look`, or what that would call for them.
         """
-        of_kinds: dict[Any, list[Any]] = {name: [] for name in names}
-        self.kinds.append(len(of_kinds))
+        numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        self.kinds.append(len(numbers))
         if sum(self.kinds) > _MOST_KINDS:
             raise Refused
-        for name, x in zip(names, objs, strict=True):
-            of_kinds[name].append(x)
-        inner: dict[Any, Rows] = {}
-        for name, of_kind in of_kinds.items():
-            inner[name] = rows = self._inner(len(of_kind))
+        kinds = [*map(numbers.__getitem__, names)]  # which have their hash sooner
+        of_kinds: list[list[Any]] = [[] for name in numbers]
+        for kind, x in zip(kinds, objs, strict=True):
+            of_kinds[kind].append(x)
+        inner: list[Rows] = []
+        for of_kind in of_kinds:
+            rows = self._inner(len(of_kind))
             look(rows, of_kind, depth)
-        self._add_inner(Kinds(inner, names), inner.values())
+            inner.append(rows)
+        self._add_inner(Kinds(inner, kinds), inner)
 
     def _look_at_dicts(self, objs: list[dict[Any, Any]], depth: int) -> None:
         keys = (*objs[0],)

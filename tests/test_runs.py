@@ -131,6 +131,27 @@ def test_kinds_of_rows(name: str, n: int) -> None:
         check_object(obj, (4, 5) if n < 70 else (4,))
 
 
+@pytest.mark.parametrize("name", ["a missing key", "shared values", "sets and tuples", "nested", "of any number"])
+def test_kinds_of_many_rows(name: str) -> None:
+    """The same around the number from which on a few kinds are looked for, and through more than one batch."""
+    make = KINDS[name]
+    for n in 399, 400, 401, 2001, 3003:
+        rows = [make(i) for i in range(n)]
+        check_object(rows, (4,))
+        check_object(dict(enumerate(rows)), (4,))
+
+
+@pytest.mark.parametrize("sizes", [(1, 200), (200, 1), (1, 3000), (3000, 1), (40, 50, 60), (1, 1, 90_000)])
+def test_sizes_of_batches(sizes: tuple[int, ...]) -> None:
+    """How large the rows of one batch are says only at first how large those of the next one are."""
+    rows = [{"a": i, "b": f"{i}" + "x" * sizes[i // 1000 % len(sizes)]} for i in range(2500)]
+    others = [x if i % 3 else (i, *x.values()) for i, x in enumerate(rows)]
+    for obj in rows, others, dict(enumerate(rows)), dict(enumerate(others)), [others[:1500], rows[1200:]]:
+        check_object(obj, (4,))
+    check_object({frozenset(x.items()) for x in rows}, (4,))
+    check_object({"a": [[rows[:1100], i] for i in range(3)]}, (4,))
+
+
 def test_kinds_are_found() -> None:
     """What the above is about: a few kinds are written in a run, equal keys that are several objects are not."""
     for name, make in KINDS.items():

@@ -23,6 +23,7 @@ class Rows(Protocol):
     """What is known of some rows, as `runs` knows it."""
 
     has_gaps: bool
+    has_groups: bool
     memoized: list[Any]
     parts: list[Any]
 
@@ -66,40 +67,44 @@ class Kinds:
     """Objects of a few kinds, those of each kind rows of their own.
 
     Attributes:
-        inner: by what tells the kinds apart, the rows of each.
-        names: that of each object.
+        inner: the rows of each kind.
+        kinds: of which kind each object is: the index there.
         widths: how many objects are memoized for each of them, once `memoized_by_row` has been called.
     """
 
-    __slots__ = ("inner", "names", "widths")
+    __slots__ = ("inner", "kinds", "widths")
 
-    def __init__(self, inner: dict[Any, Rows], names: list[Any]) -> None:
+    def __init__(self, inner: list[Rows], kinds: list[int]) -> None:
         self.inner = inner
-        self.names = names
+        self.kinds = kinds
         self.widths: list[int] = []
 
-    def memoized_by_row(self) -> list[list[Any]]:
+    def memoized_by_row(self) -> list[tuple[Any, ...]]:
         """Return what each object memoizes."""
-        found: list[list[Any]] = self._in_order(
-            {
-                name: map(list, rows.memoized_by_row()) if rows.memoized else repeat([])
-                for name, rows in self.inner.items()
-            }
-        )
+        found: list[tuple[Any, ...]] = self._in_order([iter(_by_row(rows)) for rows in self.inner])
         self.widths = [*map(len, found)]
         return found
 
     def __call__(self, objs: Any, gets: Gets | None) -> list[Column]:
         """Return the column of the objects: a writer, as those of `columns`."""
-        gets_of: dict[Any, Gets] = {name: [] for name in self.inner}
+        gets_of: list[Gets] = [[] for rows in self.inner]
         if gets is not None:
             rest = iter(gets)
-            for name, n in zip(self.names, self.widths, strict=True):
-                gets_of[name].extend(islice(rest, n))
-        return [self._in_order({name: iter(rows.rows(gets_of[name] or None)) for name, rows in self.inner.items()})]
+            for kind, n in zip(self.kinds, self.widths, strict=True):
+                gets_of[kind].extend(islice(rest, n))
+        written = [iter(rows.rows(its_own or None)) for rows, its_own in zip(self.inner, gets_of, strict=True)]
+        return [self._in_order(written)]
 
-    def _in_order(self, of_kinds: dict[Any, Iterator[Any]]) -> list[Any]:
-        found = [*map(next, map(of_kinds.__getitem__, self.names))]
-        if len(found) < len(self.names):  # where one is at its end, so is the map
+    def _in_order(self, of_kinds: list[Iterator[Any]]) -> list[Any]:
+        found = [*map(next, map(of_kinds.__getitem__, self.kinds))]
+        if len(found) < len(self.kinds):  # where one is at its end, so is the map
             raise Refused
         return found
+
+
+def _by_row(rows: Rows) -> Iterable[tuple[Any, ...]]:
+    """Return what each of some rows memoizes; without `Groups` and `Kinds` among that these are tuples already."""
+    if not rows.memoized:
+        return repeat(())
+    found: Any = rows.memoized_by_row()
+    return map(tuple, found) if rows.has_groups else found

@@ -36,6 +36,10 @@ _FEWEST_ROWS: Final = 8
 _LONG_TEXT: Final = 256
 #: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
 _SHORT_RUN: Final = 64
+#: So many rows are written kind by kind, if there are not more kinds.
+_FEWEST_OF_KINDS: Final = 400
+_FEW_KINDS: Final = 4
+_LOOKED_AT: Final = 64
 #: So many rows at the most, after half as many, ... are saved one by one to teach the memo what is new to it.  There
 #: would be no end where that comes again and again.
 _MOST_LESSONS: Final = 16
@@ -48,7 +52,7 @@ _LONG_ROW: Final = 2048
 _Part: TypeAlias = "tuple[Iterator[Any], int]"
 
 
-def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) -> Iterable[_Part]:
+def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1, is_rest: bool = False) -> Iterable[_Part]:
     """Write items of a container that are of one shape, as runs, and yield iterators of those in between.
 
     What is yielded, each with its length, is for `save_all`.  It is not called from here, since it would be a Python
@@ -60,6 +64,7 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
         batch: a list or tuple of items, or of keys and values in turn.
         unsaved: its iterator, which is left just past the last item that was tried.
         width: 2 for keys and values in turn.
+        is_rest: whether it is not the first batch of the container.
     """
     n = len(batch)
     if n < SHORTEST_RUN * width:
@@ -70,19 +75,22 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1) ->
         (n < SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
         or plan.proto < (2 if key in NUMBER_IDS else 4)
         or all(is_somebodys(type(x)) for x in batch[width - 1 : 3 * width : width])  # the loop saves those (`rows`)
-        or _are_mixed(batch[width - 1 : 16 * width : width])  # for which the loop takes no longer, or half as long
+        or _are_mixed(
+            batch if width == 1 else batch[width - 1 :: width]
+        )  # for which the loop takes no longer, or half as long
         or not holds(pickler, plan)
         # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain
         or (type(file_write) is BuiltinMethodType and not is_usual_file(file_write.__self__))
     ):
         return ((unsaved, n),)
-    return _parts(pickler, plan, batch, unsaved, width)
+    return _parts(pickler, plan, batch, unsaved, width, is_rest)
 
 
-def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> Iterator[_Part]:
+def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int, is_rest: bool) -> Iterator[_Part]:
     n = len(batch)
     done = 0
-    per_row = 1
+    dump = pickler._fastpickle_dump
+    per_row = dump.row_size if is_rest else 1  # else its first row, which may be short, says how many there is room for
     is_cut = False  # whether `encode` is expected to take off what does not fit in
     if type(batch) is tuple:
         batch = [*batch]  # whose slices are lists, too
@@ -103,7 +111,6 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
     frame = framer.current_frame
     write = framer.file_write if frame is None else frame.write
     target = framer._FRAME_SIZE_TARGET
-    dump = pickler._fastpickle_dump
     is_usual = dump.is_usual
     reducers = dump.reducers
 
@@ -183,7 +190,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
             size = len(columns[0])
             end = done + size * width
         # So that the next ones fit in, too: most often, or on average.
-        per_row = (len(data) if is_cut else len(data) * 9 // 8) // size + 1
+        dump.row_size = per_row = (len(data) if is_cut else len(data) * 9 // 8) // size + 1
         if len(data) > room:
             forget(memo, before)
             is_cut = False
@@ -203,13 +210,19 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int) -> It
 
 
 def _are_mixed(rows: list[Any]) -> bool:
-    """Tell whether rows are dicts of different lengths, or containers of different types, and what is in them plain."""
-    if not CONTAINER_IDS.issuperset(map(id, map(type, rows))):
+    """Tell whether rows are of more kinds than are written kind by kind (`runs`), and what is in them is plain."""
+    n = len(rows)
+    some = rows[:16]
+    if not CONTAINER_IDS.issuperset(map(id, map(type, some))):
         return False
-    names = [(type(row) is dict and len(row)) or id(type(row)) for row in rows]
-    if max(map(names.count, names)) >= len(rows) - 1:  # at most one is odd
+    names = [(type(row) is dict and len(row)) or id(type(row)) for row in some]
+    if max(map(names.count, names)) >= len(some) - 1:  # at most one is odd
         return False
-    for row in rows:
+    if n >= _FEWEST_OF_KINDS:
+        kinds = {(*map(id, row),) if type(row) is dict else id(type(row)) for row in rows[:_LOOKED_AT]}
+        if len(kinds) <= _FEW_KINDS:
+            return False
+    for row in some:
         values = [*row.values()] if type(row) is dict else row  # a copy: another thread may change it
         if not PLAIN_IDS.issuperset(map(id, map(type, values))):
             return False

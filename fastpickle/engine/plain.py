@@ -121,7 +121,7 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
                     is_by_c = graft.rest(pickler, plan, batch, t)
                     write = pickler.framer.write
             if not is_by_c:
-                for part, k in parts(pickler, plan, batch, unsaved):
+                for part, k in parts(pickler, plan, batch, unsaved, is_rest=start > 0):
                     write = save_all(pickler, plan, part, k, write)
         except BaseException as exc:
             note(exc, obj, "item", start + n - length_hint(unsaved) - 1)
@@ -168,13 +168,14 @@ def set_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write:
     A dict that has changed its size when the next batch is looked for raises RuntimeError, as in stock.
     """
     size = BATCHSIZE
+    is_rest = False
     while batch := list(islice(items, 2 * size)):  # in one call: another thread may change a dict between two
         n = len(batch)
         if n > 2:
             write(MARK)
         unsaved = iter(batch)
         try:
-            for part, k in parts(pickler, plan, batch, unsaved, 2):
+            for part, k in parts(pickler, plan, batch, unsaved, 2, is_rest):
                 write = save_all(pickler, plan, part, k, write)
         except BaseException as exc:
             _note_item(exc, obj, batch, unsaved)
@@ -184,6 +185,7 @@ def set_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, write:
             size = batchsize_now(pickler, size)
         if n < 2 * size:
             return
+        is_rest = True
 
 
 def _note_item(exc: BaseException, obj: Any, batch: list[Any], unsaved: Iterator[Any]) -> None:
