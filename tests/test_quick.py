@@ -5,29 +5,24 @@ Not for: what C writes otherwise than Python (`test_mending`), nor for what a cl
 
 from __future__ import annotations
 
-import io
 import pickle
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from oracle.allowed import PYPY
+from oracle.compare import stock_dumps
 
 import fastpickle
 from fastpickle._stdlib import CPickler
 
-pytestmark = pytest.mark.skipif(PYPY or CPickler is None, reason="there is no C pickler")
+if PYPY or CPickler is None:
+    pytest.skip("there is no C pickler", allow_module_level=True)  # PyPy has no tracemalloc either
+import tracemalloc
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 LARGE = 200_000
 TEXT = "text " * (LARGE // 5)
-
-
-def _stock_dumps(obj: Any, protocol: int) -> bytes:
-    file = io.BytesIO()
-    pickle._Pickler(file, protocol).dump(obj)  # type: ignore[attr-defined]  # it is private
-    return file.getvalue()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -116,7 +111,7 @@ def test_large_atoms(name: str, protocol: int) -> None:
     """What comes after a dump of much is written as stock does, and nobody is asked twice."""
     make = SHAPES[name]
     results = []
-    for dumps in _stock_dumps, fastpickle.dumps:
+    for dumps in stock_dumps, fastpickle.dumps:
         _Reduced.calls = 0
         written = [dumps(SHAPES["texts"](), protocol)]
         for obj in make(), make(), SHAPES["small"](), make():
@@ -143,7 +138,7 @@ def test_large_atoms_of_a_class_that_changes(monkeypatch: pytest.MonkeyPatch) ->
     pickled = fastpickle.dumps([TEXT, "other"], 4)
     assert len(pickled) < LARGE
     monkeypatch.undo()
-    assert fastpickle.dumps([TEXT, "other"], 4) == _stock_dumps([TEXT, "other"], 4)
+    assert fastpickle.dumps([TEXT, "other"], 4) == stock_dumps([TEXT, "other"], 4)
 
 
 def test_large_atoms_are_not_held() -> None:
