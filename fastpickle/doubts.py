@@ -45,7 +45,7 @@ class Dump:
         known: what `graft` knows of types, until somebody's code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
-        row_size: how many bytes a row of the last run is taken to have (`parts`).
+        row_size: how many bytes a row of the last batch is taken to have, which may be another container's (`parts`).
         has_refused_items: whether C has refused a short container, or the last items of one.
         has_refused_numbers: whether what looked like numbers was none.
         way: by which of those in `lazymemo` it came to the loop, if C may be left the memo there; else None.

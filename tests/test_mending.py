@@ -507,6 +507,27 @@ def test_sets(n: int, item: Any) -> None:
     check([{item}, *({i} for i in range(100))], 1, 2, 3, 4)
 
 
+class Measured:
+    """Has a length that nobody is to ask for."""
+
+    asked = 0
+
+    def __len__(self) -> int:
+        Measured.asked += 1
+        raise ValueError
+
+
+@pytest.mark.parametrize("cls", [Builder, Measured])
+def test_instance_at_the_root(cls: Any) -> None:
+    """What looks like ends by chance is told apart in an instance, too, which need not have a length."""
+    for a in {i: 0x2875 if i % 2 else "u(" for i in range(1001)}, [*range(1001)], None:
+        obj = cls.__new__(cls)
+        obj.a = a
+        obj.b = [f"u({i}" for i in range(2000)]
+        check(obj, 2, 4)
+    assert Measured.asked == 0
+
+
 #: The key of each item of a long dict, by its place.
 KEYS: dict[str, Callable[[int], Any]] = {
     "texts": lambda i: f"key {i}",

@@ -251,7 +251,7 @@ class _Written:
             long = _long_inside(self.obj, self.pickler.memo, self.n // _PER_ITEM)
             if len(ends) <= n + sum(batches_of(x, self.plan.proto).possible_ends for x in long):
                 return long  # so the others are theirs
-            if len(ends) * _PER_READ > len(self.obj) and is_flat(self.obj, type(self.obj), self.plan.proto):
+            if is_flat(self.obj, type(self.obj), self.plan.proto, len(ends) * _BYTES_PER_READ):
                 return ()
         if n == 0:
             ends = [x for x in ends[:_MOST_READ] if not is_batch_of_atoms(*x)] + ends[_MOST_READ:]
@@ -437,8 +437,8 @@ _TIMES: Final = 3
 _PER_ITEM: Final = 256
 #: Up to so many entries of the memo are looked at sooner than a frame is read.
 _MOST_ENTRIES: Final = 5_000
-#: So many items are looked at in the time that it takes to read a frame.
-_PER_READ: Final = 5_000
+#: A frame is read as soon as the atoms of so many bytes are looked at, by what `is_flat` takes a byte for.
+_BYTES_PER_READ: Final = 150_000
 #: So many frames may be read for what is in them by chance.
 _MOST_READ: Final = 20
 #: So many bytes are searched for a name in the time that it takes to look at an entry of the memo.

@@ -208,5 +208,5 @@ _LEAVES: Final = [
     )
     for proto in range(6)
 ]
-#: By protocol: their ids, but at 0, where C escapes some texts otherwise.
+#: By protocol: their ids; none at 0, where C escapes some texts otherwise.
 _LEAF_IDS: Final = [frozenset(map(id, leaves if proto else ())) for proto, leaves in enumerate(_LEAVES)]

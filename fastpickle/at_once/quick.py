@@ -204,7 +204,7 @@ class Quick:
             if rule is STOCK_RULE and is_of_large_atoms(obj, t, protocol, self._written):
                 try:
                     return c_dumps(obj, protocol)  # its buffer is its own, so that nothing is joined
-                except Exception:  # another thread has changed it
+                except Exception:  # Python will find the same, or manage: another thread may have changed it
                     return b""
             self._written = 0
         # What follows is graft.dumps() without the calls that take longer than a small dump.

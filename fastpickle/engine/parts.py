@@ -75,9 +75,7 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1, is
         (n < SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
         or plan.proto < (2 if key in NUMBER_IDS else 4)
         or all(is_somebodys(type(x)) for x in batch[width - 1 : 3 * width : width])  # the loop saves those (`rows`)
-        or _are_mixed(
-            batch if width == 1 else batch[width - 1 :: width]
-        )  # for which the loop takes no longer, or half as long
+        or _are_mixed(batch[width - 1 : _LOOKED_AT * width : width], n // width)  # the loop is sooner, or as soon
         or not holds(pickler, plan)
         # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain
         or (type(file_write) is BuiltinMethodType and not is_usual_file(file_write.__self__))
@@ -90,7 +88,9 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int, is_re
     n = len(batch)
     done = 0
     dump = pickler._fastpickle_dump
-    per_row = dump.row_size if is_rest else 1  # else its first row, which may be short, says how many there is room for
+    # For how many rows there is room the first one of the container tells, which may be short; later the average.
+    per_row = dump.row_size if is_rest and dump.row_size <= _LONG_ROW else 1
+    row_size = 1
     is_cut = False  # whether `encode` is expected to take off what does not fit in
     if type(batch) is tuple:
         batch = [*batch]  # whose slices are lists, too
@@ -190,7 +190,7 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int, is_re
             size = len(columns[0])
             end = done + size * width
         # So that the next ones fit in, too: most often, or on average.
-        dump.row_size = per_row = (len(data) if is_cut else len(data) * 9 // 8) // size + 1
+        row_size = per_row = (len(data) if is_cut else len(data) * 9 // 8) // size + 1
         if len(data) > room:
             forget(memo, before)
             is_cut = False
@@ -207,11 +207,16 @@ def _parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int, is_re
             refused = overshot = False
     if done < n:
         yield unsaved, n - done
+    dump.row_size = row_size  # now, since those in between may have had rows of their own
 
 
-def _are_mixed(rows: list[Any]) -> bool:
-    """Tell whether rows are of more kinds than are written kind by kind (`runs`), and what is in them is plain."""
-    n = len(rows)
+def _are_mixed(rows: list[Any], n: int) -> bool:
+    """Tell whether rows are of more kinds than are written kind by kind (`runs`), and what is in them is plain.
+
+    Args:
+        rows: the first ones, up to `_LOOKED_AT`.
+        n: how many there are.
+    """
     some = rows[:16]
     if not CONTAINER_IDS.issuperset(map(id, map(type, some))):
         return False
@@ -219,7 +224,7 @@ def _are_mixed(rows: list[Any]) -> bool:
     if max(map(names.count, names)) >= len(some) - 1:  # at most one is odd
         return False
     if n >= _FEWEST_OF_KINDS:
-        kinds = {(*map(id, row),) if type(row) is dict else id(type(row)) for row in rows[:_LOOKED_AT]}
+        kinds = {(*map(id, row),) if type(row) is dict else id(type(row)) for row in rows}
         if len(kinds) <= _FEW_KINDS:
             return False
     for row in some:
