@@ -6,6 +6,8 @@ Not for: what C writes otherwise than Python (`test_mending`), nor for what a cl
 from __future__ import annotations
 
 import pickle
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +120,45 @@ def test_large_atoms(name: str, protocol: int) -> None:
             written.append(dumps(obj, protocol))
         results.append((written, _Reduced.calls))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("is_installed", [False, True])
+def test_large_atoms_by_dill(protocol: int, is_installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same by dill, which looks at dicts for a name, and for the length of `__main__`'s."""
+    dill = pytest.importorskip("dill", reason="dill is not installed")
+    from fastpickle.backends.dill import dumps  # noqa: PLC0415  # it needs dill
+
+    module = types.ModuleType("module_of_test_quick")
+    module.text = TEXT  # type: ignore[attr-defined]  # the name is new
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    n = len(dill._dill._main_module.__dict__)
+    shapes: dict[str, Callable[[], Any]] = {
+        **SHAPES,
+        "name": lambda: {"a": TEXT, "__name__": TEXT},
+        "name of a module": lambda: {"a": TEXT, "__name__": "pickle"},
+        "a module's dict": lambda: vars(module),
+        "as long as main's": lambda: {f"{i}": TEXT for i in range(n)},
+        "a little longer": lambda: {f"{i}": TEXT for i in range(n + 1)},
+        "lambda": lambda: [TEXT, lambda: TEXT],
+        "class": lambda: [TEXT, _Holder, type(_Holder())],
+    }
+    before = SHAPES["texts"]
+    expected = {}
+    for name, make in shapes.items():
+        _Reduced.calls = 0
+        expected[name] = [dill.dumps(x, protocol) for x in (before(), make(), make())], _Reduced.calls
+    if is_installed:
+        fastpickle.install()
+        dumps = dill.dumps
+    try:
+        for name, make in shapes.items():
+            _Reduced.calls = 0
+            found = [dumps(x, protocol) for x in (before(), make(), make())], _Reduced.calls
+            assert found == expected[name], name
+    finally:
+        if is_installed:
+            fastpickle.uninstall()
 
 
 def test_type_is_not_asked_for_its_hash() -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from itertools import chain
 from operator import itemgetter
 from pickle import BINGET, LONG_BINGET
@@ -62,6 +63,7 @@ __all__ = [
     "give_back",
     "is_usual_memo",
     "is_written",
+    "joined",
     "may_be_fetched",
     "prefixes",
     "prepare_to_keep",
@@ -401,6 +403,32 @@ def take_own(pickler: Any, plan: Plan, idle: list[Any]) -> Any:
     grafter.times = 0
     use(grafter, pickler, plan, {}, {})
     return grafter
+
+
+class _Joined(BytesIO):
+    """A `Held` for what needs no mending, which joins pieces as they come: each takes the memory of the last one."""
+
+    pieces: tuple[bytes, ...] = ()  # nobody asks for them
+    room = sys.maxsize
+
+    @property
+    def written(self) -> int:
+        return self.tell()
+
+
+def joined(pickler: Any, plan: Plan, obj: Any) -> bytes:
+    """Return what a C pickler writes of `obj`, which is known to be as Python writes it.
+
+    Raises:
+        Exception: it has given up, for whatever reason.
+    """
+    held = _Joined()
+    grafter = _make(Grafter, plan.proto, fix_imports=True, held=held)
+    grafter.pickler = pickler
+    grafter.plan = plan
+    grafter.known = {}
+    grafter.dump(obj)
+    return held.getvalue()
 
 
 def _make(cls: Any, proto: int, fix_imports: bool, held: Any = None) -> Any:

@@ -13,12 +13,13 @@ import io
 import sys
 from collections.abc import Callable, Mapping
 from operator import attrgetter
+from pickle import EMPTY_DICT
 from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .. import graft, hooks
 from .._stdlib import BATCHSIZE, PARTS_OF_METHODS, Framer, StockPickler, c_dumps, stock_methods
-from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, take_own
+from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, joined, take_own
 from ..accelerator.differences import made_ours
 from ..accelerator.glance import is_of_large_atoms
 from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
@@ -201,9 +202,13 @@ class Quick:
         if last.kind is not None and (kind := last.kind_for(obj, t, protocol)) is not None:
             return graft.dumps(pickler, plan, obj, kind) or b""
         if self._written:
-            if rule is STOCK_RULE and is_of_large_atoms(obj, t, protocol, self._written):
+            if is_of_large_atoms(obj, t, protocol, self._written) and (
+                lengths is None or t is not dict or rule.is_free(lengths, obj, EMPTY_DICT, protocol)
+            ):
                 try:
-                    return c_dumps(obj, protocol)  # its buffer is its own, so that nothing is joined
+                    if rule is STOCK_RULE:
+                        return c_dumps(obj, protocol)  # into a buffer of its own, so that nothing is joined
+                    return joined(self._stand_ins[protocol], plan, obj)
                 except Exception:  # Python will find the same, or manage: another thread may have changed it
                     return b""
             self._written = 0
