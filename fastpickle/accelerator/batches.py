@@ -104,7 +104,7 @@ def content_of(obj: Any, n: int, proto: int) -> bytes | None:
 
 
 def firsts_of(obj: Any) -> list[Any]:
-    """Return with what the batches of a list or dict begin, but for the first one; parts of it begin with one, too."""
+    """Return with what the batches of a list or dict begin, but for the first one; so do parts of it (`chunks`)."""
     return obj[BATCHSIZE::BATCHSIZE] if type(obj) is list else [*islice(obj, BATCHSIZE, None, BATCHSIZE)]
 
 

@@ -199,7 +199,7 @@ LEAST: Final = 2
 PER_TABLE_BYTE: Final = 8
 #: What a C pickler takes without the table.
 SIZE: Final = Grafter(Held()).__sizeof__() if CPickler is not None else 0
-#: So many bytes are joined in some times the time that it takes to look at an item (50 ns).
+#: An item of fewer bytes is joined in not much more than the 50 ns that a look at it takes.
 _LARGE_ATOM: Final = 4000
 #: By protocol: what C saves by one opcode.
 _LEAVES: Final = [

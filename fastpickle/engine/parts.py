@@ -36,7 +36,7 @@ _FEWEST_ROWS: Final = 8
 _LONG_TEXT: Final = 256
 #: Where one row breaks the shape of many, others are tried in smaller runs; shorter ones are not worth another try.
 _SHORT_RUN: Final = 64
-#: So many rows are written kind by kind, if there are not more kinds.
+#: From so many rows on they are written kind by kind, if there are not more kinds among so many that are looked at.
 _FEWEST_OF_KINDS: Final = 400
 _FEW_KINDS: Final = 4
 _LOOKED_AT: Final = 64
