@@ -208,5 +208,6 @@ _LEAVES: Final = [
     )
     for proto in range(6)
 ]
-#: By protocol: their ids; none at 0, where C escapes some texts otherwise.
+#: By protocol: their ids, since before C has written it the hash of a type may be anybody's (`is_flat` comes after);
+#: none at 0, where C escapes some texts otherwise.
 _LEAF_IDS: Final = [frozenset(map(id, leaves if proto else ())) for proto, leaves in enumerate(_LEAVES)]
