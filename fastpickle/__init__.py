@@ -25,7 +25,7 @@ from .pickler import Pickler
 
 __version__ = "0.1.0"
 __all__ = [*_pickle_all, "install", "is_installed", "patched", "uninstall"]  # noqa: PLE0604  # pickle's is a list of str
-_quick: _Quick | _Unmade | None = None  # on PyPy a pickler takes no longer
+_quick: _Any = None  # on PyPy a pickler takes no longer
 if _CPickler is not None:
     _quick = _Quick(Pickler)
 elif _FRAMES_ARE_BYTESIO:
@@ -50,14 +50,20 @@ def dumps(  # type: ignore[no-redef]
     fix_imports: bool = True,
     buffer_callback: _Callable[[_Any], _Any] | None = None,
 ) -> bytes:
+    pickled: bytes | None = None
     if _quick is not None and buffer_callback is None and fix_imports is True:
         proto = (
             _pickle.DEFAULT_PROTOCOL if protocol is None else _pickle.HIGHEST_PROTOCOL if protocol == -1 else protocol
         )
         if type(proto) is int and 0 <= proto <= _pickle.HIGHEST_PROTOCOL:
-            return _quick.dumps(obj, proto)
+            pickled = _quick.at_once(obj, proto)
+            if pickled:
+                return pickled
     file = _io.BytesIO()
-    Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback).dump(obj)
+    pickler = Pickler(file, protocol, fix_imports=fix_imports, buffer_callback=buffer_callback)
+    if pickled is not None:
+        _quick.remember(pickler, obj, type(obj))
+    pickler.dump(obj)
     return file.getvalue()
 
 

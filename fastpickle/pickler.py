@@ -70,7 +70,7 @@ from .digests.hashing import is_worth_a_plan
 from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
 from .engine.reduce import save_object
-from .hooks import AS_LAST, ASIDE, COLD, FEW, PLAIN, Plan, entry_writers
+from .hooks import AS_LAST, ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan, entry_writers, writers
 from .objects.last import MOST_OF_FEW, last
 from .objects.likely import is_little, is_somebodys, somebodys
 from .objects.values import AS_CLASS, old_value, value_by
@@ -99,7 +99,6 @@ _stock_save_bool = stock_methods["save_bool"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
-_CONTAINER_IDS = hooks.CONTAINER_IDS
 #: A list or dict of fewer items is not asked whether it is worth a plan: its items are.
 _FOR_PLAN = 4
 #: The same if there is no container in it.
@@ -158,11 +157,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             few: Plan | None = None
             if last.few_left > 0 and goes_by_hooks(self, obj, t):
                 few = AS_LAST
-            elif id(t) not in hooks.ATOM_IDS:
+            elif id(t) not in ATOM_IDS:
                 may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
-                if may_graft and (id(t) in hooks.CONTAINER_IDS or (type(t) is type and hooks.writers)):
+                if may_graft and (id(t) in CONTAINER_IDS or (type(t) is type and writers)):
                     try:
-                        write = hooks.writers.get(id(type(self).dump))
+                        write = writers.get(id(type(self).dump))
                     except Exception:  # it is a descriptor that raises
                         write = None
                     if write is not None and write(self, obj):
@@ -330,7 +329,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         and (
                             type(memo) is not dict
                             or len(memo) > MOST_OF_FEW
-                            or (id(t) in _CONTAINER_IDS and len(obj) > _FEW_AS_LAST)
+                            or (id(t) in CONTAINER_IDS and len(obj) > _FEW_AS_LAST)
                         )
                     ):  # there is more in this one
                         plan = FEW if type(self).save is hooks.own_save else ASIDE
@@ -340,7 +339,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             last.few_left = 0
                     if plan is AS_LAST:
                         pass  # nothing is asked about it
-                    elif id(t) in _CONTAINER_IDS:
+                    elif id(t) in CONTAINER_IDS:
                         n = len(obj)
                         if plan is ASIDE:
                             if t is tuple:
@@ -360,7 +359,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                     and (t is dict or t is list)
                                     and (
                                         n >= _FOR_ATOMS
-                                        or not _CONTAINER_IDS.isdisjoint(
+                                        or not CONTAINER_IDS.isdisjoint(
                                             map(id, map(type, obj if t is list else obj.values()))
                                         )
                                     )
@@ -452,7 +451,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     and (plan is ASIDE or len(memo) > _FEW_FOR_BRIEF)
                     and id(x[0]) in memo
                     and type(x[1]) is tuple
-                    and (not x[1] or id(type(x[1][0])) in hooks.ATOM_IDS)
+                    and (not x[1] or id(type(x[1][0])) in ATOM_IDS)
                 ):
                     now = hooks.plan(self)  # most often nothing has changed
                     is_written = save_brief(self, now, obj, t, x) if now.is_for_brief else False

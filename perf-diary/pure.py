@@ -178,7 +178,12 @@ stock_dumps: Callable[[object], bytes] = pickle._dumps  # type: ignore[attr-defi
 
 def pure_dumps(obj: object) -> bytes:
     """Pickle as `fastpickle.dumps` does where there is no C pickler."""
-    return _unmade.dumps(obj, pickle.DEFAULT_PROTOCOL)
+    pickled = _unmade.at_once(obj, pickle.DEFAULT_PROTOCOL)
+    if pickled:
+        return pickled
+    file = io.BytesIO()
+    Pure(file).dump(obj)
+    return file.getvalue()
 
 
 _unmade = Unmade(Pure)

@@ -202,14 +202,14 @@ def test_same_bytes(name: str, where: str, protocol: int) -> None:
 def by_c(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """Record of each dump that came so far whether C has written all of it."""
     found: list[bool] = []
-    ask = quick.Quick._by_c
+    ask = quick.Quick.at_once
 
     def record(*args: Any) -> Any:
         pickled = ask(*args)
         found.append(bool(pickled))
         return pickled
 
-    monkeypatch.setattr(quick.Quick, "_by_c", record)
+    monkeypatch.setattr(quick.Quick, "at_once", record)
     yield found
 
 

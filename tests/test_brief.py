@@ -445,8 +445,8 @@ def test_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     written_by = graft.written_by
     monkeypatch.setattr(graft, "written_by", lambda *args, **how: (asked.append(args), written_by(*args, **how))[1])
-    by_c = quick.Quick._by_c
-    monkeypatch.setattr(quick.Quick, "_by_c", lambda *args: (result := by_c(*args), asked.append(result))[0])
+    by_c = quick.Quick.at_once
+    monkeypatch.setattr(quick.Quick, "at_once", lambda *args: (result := by_c(*args), asked.append(result))[0])
 
     def dump(obj: Any) -> bytes:
         file = io.BytesIO()

@@ -317,8 +317,8 @@ def test_slots(name: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_by_c(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is known goes to C, the only proof of which is that C has written it."""
     found = []
-    ask = quick.Quick._by_c
-    monkeypatch.setattr(quick.Quick, "_by_c", lambda *args: (found.append(ask(*args)), found[-1])[1])
+    ask = quick.Quick.at_once
+    monkeypatch.setattr(quick.Quick, "at_once", lambda *args: (found.append(ask(*args)), found[-1])[1])
     give(monkeypatch, name)
 
     def make() -> list[Any]:

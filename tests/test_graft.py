@@ -1332,8 +1332,8 @@ def test_table_of_the_last_dump() -> None:
 
     def dump(n: int) -> None:
         obj = [str(i) for i in range(n)]
-        assert dumper.dumps(obj, 4) == stock(obj, 4)
-        (c,) = dumper._planned[3][4][1]
+        assert dumper.at_once(obj, 4) == stock(obj, 4)
+        ((c, *_),) = dumper._planned[3][4][-1]
         sizes.append(c.__sizeof__())
         assert not c.memo.copy()
 
@@ -1442,7 +1442,7 @@ def test_one_that_gave_up_is_used_again(taken: list[str]) -> None:
     for protocol in ALL:
         last.forget()
         fastpickle.dumps([1], protocol)
-        idle = fastpickle._quick._planned[3][protocol][1]
+        idle = fastpickle._quick._planned[3][protocol][-1]
         idle.clear()  # one with a large table, of another test, would not be kept
         fastpickle.dumps([1], protocol)
         for obj in (
@@ -1455,16 +1455,18 @@ def test_one_that_gave_up_is_used_again(taken: list[str]) -> None:
             last.forget()
             taken.clear()
             assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
-            own = idle[-1]
+            own, *_ = idle[-1]
             assert "Grafter" not in taken
             assert not own.memo.copy()
             assert not own.pieces
             assert not own.known
+            assert not own.asked
+            assert not own.has_other
         taken.clear()
         obj = [large, Custom()]
         last.forget()
         assert fastpickle.dumps(obj, protocol) == stock(obj, protocol)
-        assert all(own.__sizeof__() < 20_000 for own in idle)
+        assert all(own.__sizeof__() < 20_000 for own, *_ in idle)
 
 
 @pytest.mark.parametrize("other", [function, collections.abc.Sized, objects.Plain, len, int], ids=lambda x: x.__name__)

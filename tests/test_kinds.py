@@ -447,8 +447,8 @@ def test_same_bytes(name: str, many: int) -> None:
 def test_by_c(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The only proof that C has been asked is that it has written it."""
     found = []
-    ask = quick.Quick._by_c
-    monkeypatch.setattr(quick.Quick, "_by_c", lambda *args: (found.append(ask(*args)), found[-1])[1])
+    ask = quick.Quick.at_once
+    monkeypatch.setattr(quick.Quick, "at_once", lambda *args: (found.append(ask(*args)), found[-1])[1])
     for many in (1, 60):
         fastpickle.dumps([FOR_C[name](i) for i in range(many)])
         assert found.pop()

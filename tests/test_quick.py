@@ -45,6 +45,15 @@ def test_small_after_large(large: Any, protocol: int) -> None:
     assert most < LARGE
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_small_texts(protocol: int) -> None:
+    """Up to 3.12, C fetches at protocol 0 what Python writes again: a text with escapes in it."""
+    for text in ("\\", "a\nb", "\r", "\0", "\x1a", "\x19", "plain"):
+        pair = [text, text]
+        assert fastpickle.dumps(pair, protocol) == stock_dumps(pair, protocol)
+        assert fastpickle.dumps({"a": pair}, protocol) == stock_dumps({"a": pair}, protocol)
+
+
 class _Text(str):
     __slots__ = ()
 

@@ -78,6 +78,16 @@ OTHERS: dict[str, Callable[[], Any]] = {
 }
 
 
+def dumps(unmade: Unmade, obj: Any, protocol: int = 4, cls: Any = fastpickle.Pickler) -> bytes:
+    """Dump as `fastpickle.dumps` does, by a pickler where that has to be made."""
+    pickled = unmade.at_once(obj, protocol)
+    if not pickled:
+        file = io.BytesIO()
+        cls(file, protocol).dump(obj)
+        pickled = file.getvalue()
+    return pickled
+
+
 @pytest.mark.parametrize("name", [*SMALL, *OTHERS])
 def test_same_bytes(name: str) -> None:
     """Of all protocols, tried or not."""
@@ -85,47 +95,33 @@ def test_same_bytes(name: str) -> None:
     obj = {**SMALL, **OTHERS}[name]()
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         for _ in range(3):
-            assert unmade.dumps(obj, protocol) == stock_dumps(obj, protocol)
+            assert dumps(unmade, obj, protocol) == stock_dumps(obj, protocol)
 
 
-class _Made(fastpickle.Pickler):
-    """Notes that one is made."""
-
-    times = 0
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        type(self).times += 1
-
-
-def test_no_pickler_is_made() -> None:
-    """For what is small plain data, and as long as nothing of the class is changed."""
-    unmade = Unmade(_Made)
-    _Made.times = 0
+def test_no_pickler_is_needed() -> None:
+    """For what is small plain data; one is for the rest."""
+    unmade = Unmade(fastpickle.Pickler)
     for make in SMALL.values():
-        unmade.dumps(make(), 4)
-    assert _Made.times == 0
+        assert unmade.at_once(make(), 4) == stock_dumps(make(), 4)
     for make in OTHERS.values():
-        _Made.times = 0
-        unmade.dumps(make(), 4)
-        assert _Made.times == 1
+        assert unmade.at_once(make(), 4) is None
 
 
 def test_not_tried_again_and_again() -> None:
     """Several in a row that are more are not tried; as soon as one is small, all are."""
-    unmade = Unmade(_Made)
+    unmade = Unmade(fastpickle.Pickler)
     rows, small = OTHERS["rows"](), SMALL["a dict"]()
     for _ in range(100):
-        unmade.dumps(rows, 4)
-    _Made.times = 0
+        assert unmade.at_once(rows, 4) is None
+    skipped = 0
     for _ in range(64):
-        assert unmade.dumps(small, 4) == stock_dumps(small, 4)
-    assert 1 <= _Made.times <= 63
-    _Made.times = 0
+        pickled = unmade.at_once(small, 4)
+        skipped += pickled is None
+        assert pickled in (None, stock_dumps(small, 4))
+    assert 1 <= skipped <= 63
     for _ in range(10):
-        unmade.dumps(small, 4)
-        unmade.dumps(OTHERS["nothing"](), 4)
-    assert _Made.times == 10
+        assert unmade.at_once(small, 4)
+        assert unmade.at_once(OTHERS["nothing"](), 4) is None
 
 
 _end_framing: Any = Framer.end_framing
@@ -178,14 +174,14 @@ def test_changes(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     obj = SMALL["a dict"]()
     unmade = Unmade(P)
-    assert unmade.dumps(obj, 4) == stock_dumps(obj, 4)
+    assert dumps(unmade, obj, cls=P) == stock_dumps(obj, 4)
     seen: list[Any] = []
     with monkeypatch.context() as patch:
         CHANGES[change](P, patch, seen)
         for _ in range(3):
-            got = unmade.dumps(obj, 4)
+            got = dumps(unmade, obj, cls=P)
             file = io.BytesIO()
             P(file, 4).dump(obj)
             assert got == file.getvalue()
         assert seen
-    assert unmade.dumps(obj, 4) == stock_dumps(obj, 4)
+    assert dumps(unmade, obj, cls=P) == stock_dumps(obj, 4)

@@ -162,6 +162,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         known: the types that it may reduce, by id, since the hash of a type may be anybody's; see `known.find_hiding`.
         asked: how many instances it has asked about.
         has_other: whether it has saved a function, or a class for its own sake, but for builtins.
+        is_touched: whether it has been asked about anything, or has a large table, in one that is kept (`take_own`).
         held, pieces: what it writes to.
         is_spliced: whether there is a prefix; from protocol 4 on the first two pieces are its own.
         has_names: whether one of the rule's names may be in its memo; None if that is not known (`differences`).
@@ -176,6 +177,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
 
     def reducer_override(self, obj: Any) -> Any:
         """Let C reduce `obj` in its own way, or give up."""
+        self.is_touched = True
         t = type(obj)
         key = id(t)
         known = self.known
@@ -395,14 +397,17 @@ class _Collected:
         return sum(map(len, self.pieces))
 
 
-def take_own(pickler: Any, plan: Plan, idle: list[Any]) -> Any:
-    """Return a C pickler that may be used over and over for the same `pickler`, and may write any amount."""
+def take_own(pickler: Any, plan: Plan) -> tuple[Any, Callable[[Any], None], Callable[[], None], list[Any]]:
+    """Return a C pickler that may be used over and over for the same `pickler`, and may write any amount.
+
+    With it come its `dump` and `clear_memo`, and its pieces: CPython's caches do not find attributes of its like.
+    """
     grafter = _make(Grafter, plan.proto, fix_imports=True, held=_Collected())
-    grafter.idle = idle
-    grafter.has_names = grafter.is_large = False
+    grafter.idle = None
+    grafter.has_names = grafter.is_large = grafter.is_touched = False
     grafter.times = 0
     use(grafter, pickler, plan, {}, {})
-    return grafter
+    return grafter, grafter.dump, grafter.clear_memo, grafter.pieces
 
 
 class _Joined(BytesIO):

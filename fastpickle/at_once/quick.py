@@ -1,7 +1,7 @@
 """dumps() without a pickler, where the C pickler can write all: to make one takes longer than a small dump.
 
-    Quick(Pickler).dumps(obj) --(nothing of the class was changed)--> C --(as in `graft`)--> its bytes
-                                                                        +-- it gives up -----> a pickler is made
+    Quick(Pickler).at_once(obj) --(nothing of the class was changed)--> C --(as in `graft`)--> its bytes
+                                                                          +-- it gives up -----> b"": make a pickler
     Quick(Pickler).write(pickler, obj)   the same where a library makes a pickler, for one dump, that nobody else has
 
 Not for: picklers with hooks of their own.
@@ -9,9 +9,9 @@ Not for: picklers with hooks of their own.
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from io import BytesIO
 from operator import attrgetter
 from pickle import EMPTY_DICT
 from types import BuiltinMethodType, FunctionType
@@ -46,7 +46,7 @@ _LONGEST_PIECE: Final = 80_000
 #: So many bytes of the table are for one byte that is written, at the most, where it is of this dump.
 _PER_BYTE: Final = 8
 _save_dict: Final = stock_methods["save_dict"]
-_NO_ARGUMENTS: Final[Mapping[str, Any]] = {}  # not **, which makes a dict for each call
+_stock_init: Final = stock_methods["__init__"]
 makes_of = attrgetter("dump", "__init__", "__new__", "__setattr__")  # of which a plan knows nothing
 
 
@@ -64,7 +64,7 @@ def is_for_librarys(obj: Any, t: type) -> bool:
 
 
 class Quick:
-    """The dumps() of one class.
+    """What writes the dumps of one class without an instance of it.
 
     Args:
         cls: a subclass of `pickle._Pickler`.
@@ -75,38 +75,14 @@ class Quick:
     def __init__(self, cls: Any, is_for_c: Callable[[Any, type], bool] | None = None) -> None:
         self._cls = cls
         self._is_for_c = is_for_c
-        self._stand_ins = [cls(io.BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
+        self._stand_ins = [cls(BytesIO(), proto) for proto in range(6)]  # for their hooks; they never write
         self._has_table = "dispatch_table" in vars(self._stand_ins[0])  # of each instance
         self._makes = makes_of(cls)
-        # What the class was like, its entries and the type of their table; by protocol, the plan for that and the C
-        # pickler that is kept for it.  All in one, as another thread may plan anew.
-        self._planned: tuple[Any, Any, Any, list[tuple[hooks.Plan, list[Any]]]] = (None, None, None, [])
+        # What the class was like, its entries and the type of their table; by protocol, the plan for that, its rule,
+        # how long is too long to be known as ours by its length, and the C picklers that are kept for it.  All in one,
+        # as another thread may plan anew.
+        self._planned: tuple[Any, Any, Any, list[tuple[hooks.Plan, Any, int, list[Any]]]] = (None, None, None, [])
         self._written = 0  # how many bytes by the last dump, if they were of several pieces
-
-    def dumps(self, obj: Any, protocol: int, arguments: Mapping[str, Any] = _NO_ARGUMENTS) -> bytes:
-        """Return what an instance writes; one is made only if C cannot write it.
-
-        Args:
-            obj: the object.
-            protocol: from 0 to 5.
-            arguments: what an instance is made with besides; nothing of it matters to what C is asked to write.
-        """
-        t = type(obj)
-        if last.few_refused and last.few_left > 0 and are_few(last.few_refused, obj, t):  # as the last one
-            last.few_left -= 1
-            pickled = None
-        elif self._is_for_c is not None:
-            pickled = self._by_c(obj, protocol) if self._is_for_c(obj, t) else None
-        else:
-            pickled = self._by_c(obj, protocol) if t is dict or t is list or not is_for_stock(t) else None
-        if pickled:
-            return pickled
-        file = io.BytesIO()
-        pickler = self._cls(file, protocol, **arguments)
-        if pickled is not None:
-            self._remember(pickler, obj, t)
-        pickler.dump(obj)
-        return file.getvalue()
 
     def write(self, pickler: Any, obj: Any) -> bool:
         """Write what a pickler would, to its file in memory, and leave the pickler as it is.
@@ -124,18 +100,17 @@ class Quick:
         if (
             type(write) is not BuiltinMethodType
             or type(framer) is not Framer
-            or StockPickler.__init__ is not stock_methods["__init__"]
+            or StockPickler.__init__ is not _stock_init
             or hasattr(self._cls, "__del__")
-            or type(write.__self__) is not io.BytesIO
+            or type(write.__self__) is not BytesIO
             or write.__name__ != "write"
             or (protocol < 3 and not pickler.fix_imports)
-            or ((type(obj) is list or type(obj) is dict) and len(obj) > BATCHSIZE and is_for_batches(obj, type(obj)))
         ):
             return False
         if self._has_table:
             self._stand_ins[protocol].dispatch_table = pickler.dispatch_table
         try:
-            pickled = self._by_c(obj, protocol, pickler)
+            pickled = self.at_once(obj, protocol, pickler)
         except RecursionError:  # Python will find it, or manage
             return False
         if pickled:
@@ -147,27 +122,44 @@ class Quick:
                 return False
             return True
         if pickled is not None:
-            self._remember(pickler, obj, type(obj))
+            self.remember(pickler, obj, type(obj))
         return False
 
-    def _remember(self, pickler: Any, obj: Any, t: type) -> None:
-        """Remember that C gave up."""
+    def remember(self, pickler: Any, obj: Any, t: type) -> None:
+        """Remember that C gave up, before a pickler saves an object of some type."""
         is_librarys = self._is_for_c is not None or self._cls.dispatch.get(dict) is not _save_dict
         if is_librarys and not may_be_plain(obj, t):  # C is not asked again about the like of it
             last.remember_refused(obj, t)
         if self._is_for_c is None or may_be_plain(obj, t):  # nor about this one (`Pickler.save`)
             object.__setattr__(pickler, "_fastpickle_is_refused", True)  # by its `__dict__`, its attributes get slower
 
-    def _by_c(self, obj: Any, protocol: int, pickler: Any = None) -> bytes | None:
+    def at_once(self, obj: Any, protocol: int, pickler: Any = None) -> bytes | None:
         """Return what C writes for a pickler, or for one that would be made.
 
-        None if it may not be asked, b"" if it gave up, and need not be asked again.
+        Args:
+            obj: the object.
+            protocol: from 0 to 5.
+            pickler: as for `write`; None if one would be made, with whatever arguments: nothing of them matters to
+                what C is asked to write.
+
+        Returns:
+            None if C may not be asked, or is not likely to write it; b"" if it gave up, and need not be asked again.
         """
+        t = type(obj)
+        if pickler is None:
+            if last.few_refused and last.few_left > 0 and are_few(last.few_refused, obj, t):  # as the last one
+                last.few_left -= 1
+                return None
+            if self._is_for_c is not None:
+                if not self._is_for_c(obj, t):
+                    return None
+            elif t is not dict and t is not list and is_for_stock(t):
+                return None
         cls = self._cls
         attributes = attributes_of(cls)
         dispatch = cls.dispatch
         entries = entries_of(dispatch)
-        of_attributes, of_entries, table, own = self._planned
+        of_attributes, of_entries, table, planned = self._planned
         if attributes != of_attributes or entries != of_entries or type(dispatch) is not table:
             if (
                 makes_of(cls) != self._makes
@@ -175,32 +167,31 @@ class Quick:
                 or hooks.plan(self._stand_ins[protocol]).graft_rule is None
             ):
                 return None  # and nothing is kept of it
-            own = [(hooks.plan(pickler), []) for pickler in self._stand_ins]
-            self._planned = attributes, entries, type(dispatch), own
-        plan, idle = own[protocol]
-        rule = plan.graft_rule
-        if (
-            rule is None
-            or hasattr(cls, "reducer_override")
-            or hasattr(cls, "__getattr__")
-            or (rule is not STOCK_RULE and self._is_for_c is None and not is_for_librarys(obj, type(obj)))
-            or not may_write()
-        ):
+            plans = [hooks.plan(pickler) for pickler in self._stand_ins]
+            planned = [(plan, plan.graft_rule, BATCHSIZE if plan.proto else 0, []) for plan in plans]
+            self._planned = attributes, entries, type(dispatch), planned
+        plan, rule, few, idle = planned[protocol]
+        lengths = None
+        if rule is not STOCK_RULE:
+            if rule is None or (self._is_for_c is None and not is_for_librarys(obj, t)):
+                return None
+            if rule.lengths is not None:
+                lengths = rule.lengths(pickler or self._stand_ins[protocol])
+                if not lengths:
+                    return None
+        if hasattr(cls, "reducer_override") or hasattr(cls, "__getattr__") or not may_write():
             return None
-        if pickler is None:
-            pickler = self._stand_ins[protocol]
-        lengths = None if rule.lengths is None else rule.lengths(pickler)
-        if lengths is not None and not lengths:
-            return None
-        t = type(obj)
-        if (t is list or t is dict) and len(obj) > BATCHSIZE and has_refused(pickler, plan, obj, t):
-            return b""
+        if (t is dict or t is list) and len(obj) > BATCHSIZE:
+            if pickler is not None and is_for_batches(obj, t):
+                return None
+            if has_refused(pickler or self._stand_ins[protocol], plan, obj, t):
+                return b""
         if last.gave_up_for:
             if last.is_like(obj, t):
                 return b""
             last.gave_up_for = 0  # until it does so again
         if last.kind is not None and (kind := last.kind_for(obj, t, protocol)) is not None:
-            return graft.dumps(pickler, plan, obj, kind) or b""
+            return graft.dumps(pickler or self._stand_ins[protocol], plan, obj, kind) or b""
         if self._written:
             if is_of_large_atoms(obj, t, protocol, self._written) and (
                 lengths is None or t is not dict or rule.is_free(lengths, obj, EMPTY_DICT, protocol)
@@ -213,54 +204,68 @@ class Quick:
                     return b""
             self._written = 0
         # What follows is graft.dumps() without the calls that take longer than a small dump.
-        pickled: bytes | None
         try:
-            grafter = idle.pop()
+            own = idle.pop()
         except IndexError:
-            grafter = take_own(self._stand_ins[protocol], plan, idle)  # it is kept, and so is its pickler
-        pieces = grafter.pieces
+            own = take_own(self._stand_ins[protocol], plan)  # it is kept, and so is its pickler
+        grafter, dump, clear_memo, pieces = own
         is_kept = True
+        pickled: bytes
         try:
-            grafter.dump(obj)
+            dump(obj)
+            pickled = pieces.pop()
         except BeginAgain as again:
-            pickled = graft.dumps(pickler, plan, obj, *again.args)
+            pickled = graft.dumps(pickler or self._stand_ins[protocol], plan, obj, *again.args) or b""
+            pieces.clear()
         except Exception:
             is_kept = grafter.__sizeof__() <= LARGE_TABLE  # with what it has not handed over
-            pickled = None
+            pickled = b""
+            pieces.clear()
         else:
-            pickled = pieces[0]
             if (
-                len(pieces) > 1
-                or len(pieces[0]) >= BATCHSIZE  # enough for two batches
-                or not protocol
-                or (lengths is not None and not rule.is_free(lengths, obj, pieces[0], protocol))
+                pieces
+                or len(pickled) >= few
+                or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol))
             ):
-                pickled = None
-                if made_ours(pickler, plan, grafter, obj):
-                    pickled = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                    self._written = len(pickled) if len(pieces) > 1 else 0
+                pieces.append(pickled)
+                pickled = self._made_ours(pickler or self._stand_ins[protocol], plan, grafter, obj)
                 is_kept = max(map(len, pieces), default=sys.maxsize) <= _LONGEST_PIECE  # none if mending has failed
-                size = grafter.__sizeof__()
-                if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
-                    grafter.times += 1
-                    grafter.is_large = (
-                        size < _LARGEST_TABLE
-                        and pickled is not None
-                        and size <= _PER_BYTE * len(pickled)  # else it is from one before
-                        and grafter.times % _TIMES > 0
-                    )
-                    if not grafter.is_large:
-                        grafter.memo = {}
-                grafter.has_names = False
-            elif grafter.is_large:
-                grafter.is_large = False
-                grafter.memo = {}
-        pieces.clear()
-        if grafter.known or grafter.has_other:
-            grafter.asked = 0
-            grafter.has_other = False
-            grafter.known.clear()
-        grafter.clear_memo()
+                pieces.clear()
+        if grafter.is_touched:
+            _clean(grafter, len(pickled))
+        clear_memo()
         if is_kept:
-            idle.append(grafter)
-        return pickled or b""
+            idle.append(own)
+        return pickled
+
+    def _made_ours(self, pickler: Any, plan: hooks.Plan, grafter: Any, obj: Any) -> bytes:
+        """Return what C has written, as Python would; b"" if that cannot be made of it."""
+        pickled = b""
+        pieces = grafter.pieces
+        if made_ours(pickler, plan, grafter, obj):
+            pickled = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            self._written = len(pickled) if len(pieces) > 1 else 0
+        size = grafter.__sizeof__()
+        if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
+            grafter.times += 1
+            grafter.is_large = (
+                size < _LARGEST_TABLE
+                and size <= _PER_BYTE * len(pickled)  # else it is from one before
+                and grafter.times % _TIMES > 0
+            )
+            if not grafter.is_large:
+                grafter.memo = {}
+            grafter.is_touched = True
+        grafter.has_names = False
+        return pickled
+
+
+def _clean(grafter: Any, n: int) -> None:
+    """Make a C pickler that has written `n` bytes as good as new, but for a table that the next dump may need, too."""
+    grafter.asked = 0
+    grafter.has_other = False
+    grafter.known.clear()
+    if grafter.is_large and n < BATCHSIZE:
+        grafter.is_large = False
+        grafter.memo = {}
+    grafter.is_touched = grafter.is_large

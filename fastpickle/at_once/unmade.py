@@ -1,7 +1,7 @@
 """dumps() without a pickler, where there is no C pickler: to make one takes as long as to encode a small dict.
 
-    Unmade(Pickler).dumps(obj, protocol) --+-- small plain data, and nothing of the class was changed ---> its bytes
-                                           +-- anything else -------------------> a pickler is made, and dumps it
+    Unmade(Pickler).at_once(obj, protocol) --+-- small plain data, and nothing of the class was changed ---> its bytes
+                                             +-- anything else -----------------> None: make a pickler
 
 Not for: what the C pickler can write (`quick`).
 """
@@ -26,7 +26,7 @@ _MOST_SKIPPED: Final = 63
 
 
 class Unmade:
-    """The dumps() of one class.
+    """What writes small dumps of one class without an instance of it.
 
     Args:
         cls: a subclass of `pickle._Pickler`.
@@ -41,25 +41,24 @@ class Unmade:
         self._seen: tuple[Any, Any, Any, bool] = (None, None, None, False)
         self._penalty = self._to_skip = 0
 
-    def dumps(self, obj: Any, protocol: int) -> bytes:
-        """Return what an instance writes.
+    def at_once(self, obj: Any, protocol: int) -> bytes | None:
+        """Return what an instance writes; None if one has to be made.
 
         Args:
             obj: the object.
             protocol: from 0 to 5.
         """
-        file = io.BytesIO()
         t = type(obj)
         if (t is dict or t is list or t is tuple) and protocol >= 4 and 0 < len(obj) < FEWEST:
             if self._to_skip:
                 self._to_skip -= 1
-            elif self._is_written(file, obj, t, protocol):
-                self._penalty = 0
-                return file.getvalue()
             else:
+                file = io.BytesIO()
+                if self._is_written(file, obj, t, protocol):
+                    self._penalty = 0
+                    return file.getvalue()
                 self._to_skip = self._penalty = min(2 * self._penalty + 1, _MOST_SKIPPED)
-        self._cls(file, protocol).dump(obj)
-        return file.getvalue()
+        return None
 
     def _is_written(self, file: io.BytesIO, obj: Any, t: type, protocol: int) -> bool:
         """Write a list, dict or tuple, if it is small plain data; tell whether it is."""

@@ -126,16 +126,17 @@ def _lengths(pickler: Any) -> tuple[int, ...]:
     None of them if dicts that have no '__name__' are not saved as stock saves them now.
     """
     main = _dill._main_module
-    its_own = getattr(pickler, "_main", main)
     globals_ = main.__dict__
-    if (
-        "__name__" not in globals_
-        or (its_own is not main and "__name__" not in its_own.__dict__)
-        or StockPickler.save_dict is not stock_methods["save_dict"]  # which dill calls
-        or not is_quiet(pickler)
-    ):
+    # The second is what dill calls.
+    if "__name__" not in globals_ or StockPickler.save_dict is not _stock_save_dict or not is_quiet(pickler):
         return ()
-    return (len(globals_),) if its_own is main else (len(globals_), len(its_own.__dict__))
+    its_own = getattr(pickler, "_main", main)
+    if its_own is main:
+        return (len(globals_),)
+    return (len(globals_), len(its_own.__dict__)) if "__name__" in its_own.__dict__ else ()
+
+
+_stock_save_dict = stock_methods["save_dict"]
 
 
 def _asked(pickler: Any) -> tuple[str, ...]:
@@ -318,11 +319,18 @@ def dumps(
         The bytes that `dill.dumps` gives.
     """
     # The other arguments are for what C is not asked to write.
+    file = io.BytesIO()
     if _quick is not None and not kwds and _DillPickler.dump is _dill_dump:
         proto = dill.settings["protocol"] if protocol is None else int(protocol)
         if type(proto) is int and 0 <= proto <= HIGHEST_PROTOCOL:
-            return _quick.dumps(obj, proto, {"byref": byref, "fmode": fmode, "recurse": recurse})
-    file = io.BytesIO()
+            pickled = _quick.at_once(obj, proto)
+            if not pickled:
+                pickler = Pickler(file, proto, byref=byref, fmode=fmode, recurse=recurse)
+                if pickled is not None:
+                    _quick.remember(pickler, obj, type(obj))
+                pickler.dump(obj)
+                pickled = file.getvalue()
+            return pickled
     dump(obj, file, protocol, byref, fmode, recurse, **kwds)
     return file.getvalue()
 
