@@ -811,6 +811,30 @@ def test_c_pickler_after_dills_edits() -> None:
         dill.extend(False)
 
 
+def test_getattr_with_dills_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `__getattr__` on a class is asked for what stock and dill look for, and for nothing else."""
+    asked: list[str] = []
+
+    def find(self: Any, name: str) -> Any:
+        if name != "reducer_override":  # not for each atom
+            asked.append(name)
+        raise AttributeError(name)
+
+    obj = {"a": [1, "text"], "b": None}
+    outcomes = []
+    dill.extend(True)
+    try:
+        for cls, dumps in ((pickle._Pickler, pickle._dumps), (fastpickle.Pickler, fastpickle.dumps)):  # type: ignore[attr-defined]  # private
+            dumps(obj)  # nothing is learnt from now on
+            asked.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(cls, "__getattr__", find, raising=False)
+                outcomes.append((dumps(obj), [*asked]))
+    finally:
+        dill.extend(False)
+    assert outcomes[0] == outcomes[1]
+
+
 #: What dill saves as a call of a function of its own, alone and in other objects.
 CALLS: dict[str, Callable[[], Any]] = {
     "ranges": lambda: [range(i, 2 * i, 3) for i in range(30)],
@@ -1468,6 +1492,31 @@ class TestDropped:
         written.clear()
         self.outcomes(dill.dumps)
         assert written == [True] * 3
+
+    @pytest.mark.parametrize("name", ["__bool__", "__len__", "__getattr__"])
+    def test_hook_is_asked_as_by_stock(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is set on dill's class is asked no more often where C writes all, nor where it gives up."""
+        asked: list[Any] = []
+
+        def truth(self: Any) -> bool:
+            asked.append(None)
+            return True
+
+        def find(self: Any, name: str) -> Any:
+            if name != "reducer_override" and not name.startswith("_fastpickle"):  # the first not for each atom
+                asked.append(name)
+            raise AttributeError(name)
+
+        for obj in (self.DATA[0], [*range(2000)], {"a": [1, Custom()]}):
+            dill.dumps(obj)  # it is known before
+            monkeypatch.setattr(dill.Pickler, name, find if name == "__getattr__" else truth, raising=False)
+            outcomes = []
+            for context in (contextlib.nullcontext, fastpickle.patched):
+                with context():
+                    asked.clear()
+                    outcomes.append((dill.dumps(obj), [*asked]))
+            assert outcomes[0] == outcomes[1]
+            monkeypatch.undo()
 
     def test_pickle_that_is_patched(self, written: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
         """What dill's pickler is made with, and what dill calls."""

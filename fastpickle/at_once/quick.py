@@ -171,27 +171,27 @@ class Quick:
             planned = [(plan, plan.graft_rule, BATCHSIZE if plan.proto else 0, []) for plan in plans]
             self._planned = attributes, entries, type(dispatch), planned
         plan, rule, few, idle = planned[protocol]
+        if hasattr(cls, "reducer_override") or hasattr(cls, "__getattr__") or not may_write():
+            return None
         lengths = None
         if rule is not STOCK_RULE:
             if rule is None or (self._is_for_c is None and not is_for_librarys(obj, t)):
                 return None
             if rule.lengths is not None:
-                lengths = rule.lengths(pickler or self._stand_ins[protocol])
+                lengths = rule.lengths(self._stand_ins[protocol] if pickler is None else pickler)
                 if not lengths:
                     return None
-        if hasattr(cls, "reducer_override") or hasattr(cls, "__getattr__") or not may_write():
-            return None
         if (t is dict or t is list) and len(obj) > BATCHSIZE:
             if pickler is not None and is_for_batches(obj, t):
                 return None
-            if has_refused(pickler or self._stand_ins[protocol], plan, obj, t):
+            if has_refused(self._or_stand_in(pickler, protocol), plan, obj, t):
                 return b""
         if last.gave_up_for:
             if last.is_like(obj, t):
                 return b""
             last.gave_up_for = 0  # until it does so again
         if last.kind is not None and (kind := last.kind_for(obj, t, protocol)) is not None:
-            return graft.dumps(pickler or self._stand_ins[protocol], plan, obj, kind) or b""
+            return graft.dumps(self._or_stand_in(pickler, protocol), plan, obj, kind) or b""
         if self._written:
             if is_of_large_atoms(obj, t, protocol, self._written) and (
                 lengths is None or t is not dict or rule.is_free(lengths, obj, EMPTY_DICT, protocol)
@@ -215,7 +215,7 @@ class Quick:
             dump(obj)
             pickled = pieces.pop()
         except BeginAgain as again:
-            pickled = graft.dumps(pickler or self._stand_ins[protocol], plan, obj, *again.args) or b""
+            pickled = graft.dumps(self._or_stand_in(pickler, protocol), plan, obj, *again.args) or b""
             pieces.clear()
         except Exception:
             is_kept = grafter.__sizeof__() <= LARGE_TABLE  # with what it has not handed over
@@ -228,7 +228,7 @@ class Quick:
                 or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol))
             ):
                 pieces.append(pickled)
-                pickled = self._made_ours(pickler or self._stand_ins[protocol], plan, grafter, obj)
+                pickled = self._made_ours(self._or_stand_in(pickler, protocol), plan, grafter, obj)
                 is_kept = max(map(len, pieces), default=sys.maxsize) <= _LONGEST_PIECE  # none if mending has failed
                 pieces.clear()
         if grafter.is_touched:
@@ -237,6 +237,10 @@ class Quick:
         if is_kept:
             idle.append(own)
         return pickled
+
+    def _or_stand_in(self, pickler: Any, protocol: int) -> Any:
+        """Return the pickler that C writes for; `or` would ask it whether it is true."""
+        return self._stand_ins[protocol] if pickler is None else pickler
 
     def _made_ours(self, pickler: Any, plan: hooks.Plan, grafter: Any, obj: Any) -> bytes:
         """Return what C has written, as Python would; b"" if that cannot be made of it."""
