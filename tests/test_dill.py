@@ -39,7 +39,7 @@ from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
 from fastpickle import graft
-from fastpickle._stdlib import CPickler
+from fastpickle._stdlib import CPickler, StockPickler
 from fastpickle.accelerator import chunks
 from fastpickle.accelerator import offers as offering
 from fastpickle.at_once import quick, small
@@ -824,12 +824,12 @@ def test_getattr_with_dills_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = []
     dill.extend(True)
     try:
-        for cls, dumps in ((pickle._Pickler, pickle._dumps), (fastpickle.Pickler, fastpickle.dumps)):  # type: ignore[attr-defined]  # private
-            dumps(obj)  # nothing is learnt from now on
+        for cls, dumps in ((StockPickler, stock_dumps), (fastpickle.Pickler, fastpickle.dumps)):
+            dumps(obj, 4)  # nothing is learnt from now on
             asked.clear()
             with monkeypatch.context() as patch:
                 patch.setattr(cls, "__getattr__", find, raising=False)
-                outcomes.append((dumps(obj), [*asked]))
+                outcomes.append((dumps(obj, 4), [*asked]))
     finally:
         dill.extend(False)
     assert outcomes[0] == outcomes[1]

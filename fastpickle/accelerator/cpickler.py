@@ -403,7 +403,6 @@ def take_own(pickler: Any, plan: Plan) -> tuple[Any, Callable[[Any], None], Call
     With it come its `dump` and `clear_memo`, and its pieces: CPython's caches do not find attributes of its like.
     """
     grafter = _make(Grafter, plan.proto, fix_imports=True, held=_Collected())
-    grafter.idle = None
     grafter.has_names = grafter.is_large = grafter.is_touched = False
     grafter.times = 0
     use(grafter, pickler, plan, {}, {})

@@ -105,6 +105,7 @@ class Quick:
             or type(write.__self__) is not BytesIO
             or write.__name__ != "write"
             or (protocol < 3 and not pickler.fix_imports)
+            or ((type(obj) is list or type(obj) is dict) and len(obj) > BATCHSIZE and is_for_batches(obj, type(obj)))
         ):
             return False
         if self._has_table:
@@ -155,6 +156,7 @@ class Quick:
                     return None
             elif t is not dict and t is not list and is_for_stock(t):
                 return None
+            pickler = self._stand_ins[protocol]
         cls = self._cls
         attributes = attributes_of(cls)
         dispatch = cls.dispatch
@@ -178,20 +180,17 @@ class Quick:
             if rule is None or (self._is_for_c is None and not is_for_librarys(obj, t)):
                 return None
             if rule.lengths is not None:
-                lengths = rule.lengths(self._stand_ins[protocol] if pickler is None else pickler)
+                lengths = rule.lengths(pickler)
                 if not lengths:
                     return None
-        if (t is dict or t is list) and len(obj) > BATCHSIZE:
-            if pickler is not None and is_for_batches(obj, t):
-                return None
-            if has_refused(self._or_stand_in(pickler, protocol), plan, obj, t):
-                return b""
+        if (t is dict or t is list) and len(obj) > BATCHSIZE and has_refused(pickler, plan, obj, t):
+            return b""
         if last.gave_up_for:
             if last.is_like(obj, t):
                 return b""
             last.gave_up_for = 0  # until it does so again
         if last.kind is not None and (kind := last.kind_for(obj, t, protocol)) is not None:
-            return graft.dumps(self._or_stand_in(pickler, protocol), plan, obj, kind) or b""
+            return graft.dumps(pickler, plan, obj, kind) or b""
         if self._written:
             if is_of_large_atoms(obj, t, protocol, self._written) and (
                 lengths is None or t is not dict or rule.is_free(lengths, obj, EMPTY_DICT, protocol)
@@ -215,7 +214,7 @@ class Quick:
             dump(obj)
             pickled = pieces.pop()
         except BeginAgain as again:
-            pickled = graft.dumps(self._or_stand_in(pickler, protocol), plan, obj, *again.args) or b""
+            pickled = graft.dumps(pickler, plan, obj, *again.args) or b""
             pieces.clear()
         except Exception:
             is_kept = grafter.__sizeof__() <= LARGE_TABLE  # with what it has not handed over
@@ -228,7 +227,7 @@ class Quick:
                 or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol))
             ):
                 pieces.append(pickled)
-                pickled = self._made_ours(self._or_stand_in(pickler, protocol), plan, grafter, obj)
+                pickled = self._made_ours(pickler, plan, grafter, obj)
                 is_kept = max(map(len, pieces), default=sys.maxsize) <= _LONGEST_PIECE  # none if mending has failed
                 pieces.clear()
         if grafter.is_touched:
@@ -237,10 +236,6 @@ class Quick:
         if is_kept:
             idle.append(own)
         return pickled
-
-    def _or_stand_in(self, pickler: Any, protocol: int) -> Any:
-        """Return the pickler that C writes for; `or` would ask it whether it is true."""
-        return self._stand_ins[protocol] if pickler is None else pickler
 
     def _made_ours(self, pickler: Any, plan: hooks.Plan, grafter: Any, obj: Any) -> bytes:
         """Return what C has written, as Python would; b"" if that cannot be made of it."""

@@ -57,6 +57,7 @@ KNOWN_VERSIONS = ("0.3.8", "0.3.9", "0.4.0", "0.4.1")
 
 load = dill.load
 loads = dill.loads
+_stock_save_dict = stock_methods["save_dict"]
 
 
 def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write: Any) -> None:
@@ -66,7 +67,7 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
     """
     if (
         not is_quiet(pickler)
-        or StockPickler.save_dict is not stock_methods["save_dict"]
+        or StockPickler.save_dict is not _stock_save_dict
         or len(obj) == len(getattr(pickler, "_main", _dill._main_module).__dict__)
         or len(obj) == len(_dill._main_module.__dict__)
     ):
@@ -78,7 +79,7 @@ def _save_plain_dict(pickler: Any, plan: hooks.Plan, obj: dict[Any, Any], write:
             pickler.write(bytes("c{}\n__dict__\n".format(obj["__name__"]), "UTF-8"))
             return
         if not holds(pickler, plan):
-            stock_methods["save_dict"](pickler, obj)
+            _stock_save_dict(pickler, obj)
             return
     (_save_dict if plan.hash_rule is None else hashing.save_dict)(pickler, plan, obj, write)
 
@@ -92,7 +93,7 @@ def _is_plain_dict(pickler: Any, obj: dict[Any, Any]) -> bool:
         and n != len(main.__dict__)
         and is_quiet(pickler)
         and ((its_own := getattr(pickler, "_main", main)) is main or n != len(its_own.__dict__))
-        and StockPickler.save_dict is stock_methods["save_dict"]
+        and StockPickler.save_dict is _stock_save_dict
     )
 
 
@@ -134,9 +135,6 @@ def _lengths(pickler: Any) -> tuple[int, ...]:
     if its_own is main:
         return (len(globals_),)
     return (len(globals_), len(its_own.__dict__)) if "__name__" in its_own.__dict__ else ()
-
-
-_stock_save_dict = stock_methods["save_dict"]
 
 
 def _asked(pickler: Any) -> tuple[str, ...]:
@@ -319,19 +317,18 @@ def dumps(
         The bytes that `dill.dumps` gives.
     """
     # The other arguments are for what C is not asked to write.
-    file = io.BytesIO()
-    if _quick is not None and not kwds and _DillPickler.dump is _dill_dump:
-        proto = dill.settings["protocol"] if protocol is None else int(protocol)
-        if type(proto) is int and 0 <= proto <= HIGHEST_PROTOCOL:
-            pickled = _quick.at_once(obj, proto)
-            if not pickled:
-                pickler = Pickler(file, proto, byref=byref, fmode=fmode, recurse=recurse)
-                if pickled is not None:
-                    _quick.remember(pickler, obj, type(obj))
-                pickler.dump(obj)
-                pickled = file.getvalue()
+    proto = dill.settings["protocol"] if protocol is None else int(protocol)
+    is_for_quick = _quick is not None and not kwds and _DillPickler.dump is _dill_dump
+    pickled: bytes | None = None
+    if is_for_quick and type(proto) is int and 0 <= proto <= HIGHEST_PROTOCOL:
+        pickled = _quick.at_once(obj, proto)
+        if pickled:
             return pickled
-    dump(obj, file, protocol, byref, fmode, recurse, **kwds)
+    file = io.BytesIO()
+    pickler = Pickler(file, proto, **{**kwds, "byref": byref, "fmode": fmode, "recurse": recurse})
+    if pickled is not None:
+        _quick.remember(pickler, obj, type(obj))
+    pickler.dump(obj)
     return file.getvalue()
 
 
@@ -389,7 +386,7 @@ if _is_known:
 if _is_known and FRAMES_ARE_BYTESIO:
     from . import _dill_functions  # noqa: F401  # where it is told what is known of dill's functions
 _is_quick = _is_known and CPickler is not None and are_dills(Pickler.__init__)
-_quick = Quick(Pickler, is_for_librarys) if _is_quick else None
+_quick: Any = Quick(Pickler, is_for_librarys) if _is_quick else None
 _CODE_OF_METHOD: Any = None
 _CODE_OF_FUNCTION: Any = None
 _quick_installed: Any = None
