@@ -171,6 +171,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     return
                 if is_written is None:
                     few = FEW if type(self).save is hooks.own_save else ASIDE
+                elif is_written is PLAIN:
+                    few = PLAIN
             try:
                 if self.proto >= 2:
                     self.write(PROTO + pack("<B", self.proto))
@@ -184,7 +186,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
                 try:
                     self.save(obj)
-                    if few is not AS_LAST:
+                    if few is not AS_LAST and few is not PLAIN:
                         learn_from_few(self, obj, t)
                 finally:
                     now = self._fastpickle_plan
@@ -233,7 +235,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not AS_LAST and plan is not ASIDE and plan is not FEW and plan is not PLAIN and plan is not COLD:
+            if plan is not AS_LAST and plan is not PLAIN and plan is not ASIDE and plan is not FEW and plan is not COLD:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
@@ -323,25 +325,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 x = NotImplemented if reduce is NO_VALUE else reduce(obj)
                 if x is NotImplemented:
                     entry = self.dispatch.get(t)
-                    if (
-                        plan is AS_LAST
-                        and t is not type
-                        and (
-                            type(memo) is not dict
-                            or len(memo) > MOST_OF_FEW
-                            or (id(t) in CONTAINER_IDS and len(obj) > _FEW_AS_LAST)
-                        )
-                    ):  # there is more in this one
-                        plan = FEW if type(self).save is hooks.own_save else ASIDE
-                        if self._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
-                            _setattr(self, "_fastpickle_plan", plan)
-                        if type(memo) is not dict or len(memo) > MOST_OF_FEW:
-                            last.few_left = 0
-                    if plan is AS_LAST:
-                        pass  # nothing is asked about it
-                    elif id(t) in CONTAINER_IDS:
+                    if id(t) in CONTAINER_IDS:
                         n = len(obj)
-                        if plan is ASIDE:
+                        if plan is AS_LAST and (n > _FEW_AS_LAST or type(memo) is not dict or len(memo) > MOST_OF_FEW):
+                            plan = _more_than_last(self, memo)
+                        if plan is AS_LAST or plan is PLAIN:
+                            is_asked = False
+                        elif plan is ASIDE:
                             if t is tuple:
                                 if not n and entry is _stock_save_tuple:
                                     self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
@@ -403,7 +393,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             else:
                                 self._batch_appends(obj)
                             return
-                    elif id(entry) in entry_writers and plan is not COLD:  # those know nothing of digests
+                    elif id(entry) in entry_writers and plan is not AS_LAST and plan is not COLD:  # which makes digests
                         x = entry_writers[id(entry)](self, obj)
                         if x is not None:
                             x()
@@ -439,12 +429,20 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             elif not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if (
-                n
-                and (plan is ASIDE or plan is FEW)
-                and type(memo) is dict
-                and (len(memo) > _ASIDE_FOR_BRIEF or (not memo and last.large == id(t)))
-            ):
+            if n and plan is not PLAIN and type(memo) is dict:
+                if plan is AS_LAST and len(memo) > MOST_OF_FEW:
+                    plan = _more_than_last(self, memo)
+                if not memo and plan is not COLD and id(t) not in last.not_soon_brief:
+                    now = hooks.plan(self)
+                    if now.is_for_brief and save_brief(self, now, obj, t, x, is_first=True):
+                        return
+                    last.remember_not_soon_brief(t)
+                is_many = (plan is ASIDE or plan is FEW) and (
+                    len(memo) > _ASIDE_FOR_BRIEF or (not memo and last.large == id(t))
+                )
+            else:
+                is_many = False
+            if is_many:
                 if (
                     n == 2
                     and memo
@@ -490,6 +488,16 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if end is not None:
                 memo = None  # who has hold of it is counted
                 undo(self, end)
+
+
+def _more_than_last(pickler: Any, memo: Any) -> Plan:
+    """Go on as in a dump that was looked at, where there is more in it than in the last one like it."""
+    plan = FEW if type(pickler).save is hooks.own_save else ASIDE
+    if pickler._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
+        _setattr(pickler, "_fastpickle_plan", plan)
+    if type(memo) is not dict or len(memo) > MOST_OF_FEW:
+        last.few_left = 0
+    return plan
 
 
 for _name, _method in batch_methods.items():

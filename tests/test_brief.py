@@ -218,6 +218,82 @@ def test_value(name: str, ours: Implementation) -> None:
 
 
 @pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("name", VALUES)
+def test_all_of_a_dump(name: str, ours: Implementation) -> None:
+    """What is called is in no memo, and is written with the rest; the second time the same, or it was not brief."""
+
+    def steps(run: Run) -> None:
+        try:
+            for _ in range(2):
+                run.pickler.dump(_objects(name, 1)[0])
+                run.pickler.clear_memo()
+        finally:
+            run.pickler.dump([_make, _arguments, _state, "text"])
+
+    check(ORACLE, ours, steps, protocols=ALL)
+    check(ORACLE, ours, steps, protocols=(2, 4), file=lambda run: PythonFile())
+
+
+class Outer:
+    """Has a class in it."""
+
+    class Inner:
+        """Is found below another name."""
+
+
+#: What may be called: found under its name, or not; and what is made of its names.
+CALLED: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "a class": lambda: (objects.Plain, ("text",)),
+    "its names": lambda: (objects.Plain, (objects.Plain.__module__, objects.Plain.__qualname__, objects.Plain)),
+    "a class below": lambda: (Outer.Inner, ()),
+    "a builtin": lambda: (int, ("5",)),
+    "a builtin function": lambda: (getattr, ("text", "upper")),
+    "another builtin": lambda: (dict, (), {"a": 1}),
+    "a method": lambda: ("text".join, ("ab",)),
+    "a class method": lambda: (dict.fromkeys, ("ab",)),
+    "nobody finds it": lambda: (lambda: 0, ()),
+    "a local class": lambda: (type("Local", (), {}), ()),
+    "None's": lambda: (type(None), ()),
+    "a long text": lambda: (objects.make, ("x" * 70_000,)),
+    "texts": lambda: (objects.make, ("x" * 60_000, "y" * 6_000)),
+    "surrogates": lambda: (objects.make, ("\ud800",)),
+    "a new object": lambda: (_newobj, (objects.Reduced,), {"a": 1}),
+    "another new object": lambda: (_newobj, (objects.Plain,), {"a": 1}),
+}
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("name", CALLED)
+def test_what_is_called_first(name: str, ours: Implementation) -> None:
+    """It is found under its name, and memoized with it; or the error is stock's, and no more is written."""
+
+    def steps(run: Run) -> None:
+        reduced = CALLED[name]()
+        try:
+            run.pickler.dump(objects.Reduced(lambda self: reduced))
+        finally:
+            run.pickler.dump([reduced[1], objects.Plain, "text"])
+
+    check(ORACLE, ours, steps, protocols=ALL)
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("change", hooked.ON_INSTANCE)
+def test_changed_by_all_of_a_dump(change: str, ours: Implementation) -> None:
+    """The only reduce sets a hook, which is heard of what it gives."""
+    for name in ("two", "a state", "a new object"):
+
+        def steps(run: Run, name: str = name) -> None:
+            def value(self: Any) -> Any:
+                hooked.ON_INSTANCE[change](run, run.pickler)
+                return VALUES[name](self, 7)
+
+            run.pickler.dump(objects.Reduced(value))
+
+        check(ORACLE, ours, steps, protocols=(random.Random(f"{name} {change}").randrange(6), 4))
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
 @pytest.mark.parametrize("name", ["one", "16", "atoms", "a state", "a new object", "now and then a list"])
 def test_end_of_frame(name: str, ours: Implementation) -> None:
     """Stock begins another frame before any of the parts, wherever the frame is full; nothing is memoized twice."""

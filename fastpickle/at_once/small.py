@@ -27,7 +27,7 @@ from ..accelerator.splicing import write_dump
 from ..digests import small_hashes
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
-from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN_IDS, STOCK_RULE
+from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN, PLAIN_IDS, STOCK_RULE, Plan
 from ..objects.arrays import HEAP_TYPE
 from ..objects.instances import has_only_a_dict
 from ..objects.known import METACLASS_IDS
@@ -93,7 +93,7 @@ _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
 
 
-def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
+def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | None:
     """Write a whole dump, if it begins as small plain data that nobody listens to.
 
     Args:
@@ -104,7 +104,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
 
     Returns:
         Whether it is written; None if it should be saved hook by hook, with `FEW` in force, or `ASIDE` for a library's;
-        0 if C would not write it either.  If not, nothing is, and nothing has changed.
+        `PLAIN` if there is no other way for any part of it; 0 if C would not write it either.  If it is not written,
+        nothing is, and nothing has changed.
 
     Raises:
         What `save` raises, if the loop has to save the rest, and what the file does.
@@ -115,9 +116,12 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | None:
     try:
         # No look at the pickler's `__dict__` before it is known what is to be gained: it makes its attributes slower.
         save = type(pickler).save
-        if type(pickler).persistent_id is not _persistent_id:  # there is no way but hook by hook
-            return False
         is_own = save is hooks.own_save
+        if type(pickler).persistent_id is not _persistent_id:  # there is no way but hook by hook
+            is_usual = (
+                is_own and pickler._fastpickle_plan is None and not (TELLS_WHOSE and overrides_batches(type(pickler)))
+            )
+            return PLAIN if is_usual else False
         if not is_own:
             if save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
                 return False

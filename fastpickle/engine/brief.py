@@ -29,7 +29,7 @@ from ..opcodes import (
     pack_long_binget,
 )
 from .columns import forget
-from .encoders import FEW, encode_all
+from .encoders import FEW, Parts, encode_all, encode_name
 
 __all__ = ["asks_anybody", "save_brief"]
 
@@ -55,7 +55,9 @@ def asks_anybody(func: Any, t: type) -> bool:
     return id(type(func)) not in HAVE_A_NAME
 
 
-def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...]) -> bool | None:
+def save_brief(
+    pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...], *, is_first: bool = False
+) -> bool | None:
     """Write what the reduce of an object gave, if it is brief.
 
     Args:
@@ -64,6 +66,7 @@ def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...])
         obj: an object; its reduce may have put it into the memo.
         t: its type.
         rv: an exact tuple of two to six.
+        is_first: whether what is to be called need not be in the memo.
 
     Returns:
         Whether it is written; None if only the frame has no room for it.  If not, nothing is.  Nobody's code has run.
@@ -72,7 +75,10 @@ def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...])
     args = rv[1]
     memo = pickler.memo
     key = id(t) if func is _newobj else id(func)
-    if key not in memo or type(args) is not tuple or t is tuple or t is dict:  # such an object may be the arguments
+    is_known = key in memo
+    if (
+        not (is_known or is_first) or type(args) is not tuple or t is tuple or t is dict
+    ):  # such an object may be the arguments
         return False
     state = None
     n = len(rv)
@@ -102,8 +108,12 @@ def save_brief(pickler: Any, plan: Plan, obj: Any, t: type, rv: tuple[Any, ...])
     before = i = len(memo)
     has_room = True
     try:
-        k = memo[key][0]
-        pieces = [BINGET[k] if 0 <= k <= 255 else pack_long_binget(LONG_BINGET, k)]
+        if is_known:
+            k = memo[key][0]
+            pieces = [BINGET[k] if 0 <= k <= 255 else pack_long_binget(LONG_BINGET, k)]
+        else:
+            pieces = []
+            i = encode_name(Parts(pickler, plan), t if func is _newobj else func, memo, i, pieces)
         # As `encode_all` would write the tuple; to have it do so takes 4 % more of all, for the call.
         if id(args) in memo:
             encode_all(plan, (args,), memo, i, pieces)  # fetches them

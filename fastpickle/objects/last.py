@@ -49,6 +49,7 @@ class _Last:
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
         not_brief: the ids of classes the reduces of which gave what was not brief.
+        not_soon_brief: the same of an instance that was all of a dump.
         not_at_once: the ids of what tells that something cannot be written at once, and how many more of each are not
             tried; then one is.
         patience_with_numbers: how many more of what looks like numbers are not taken for that; then one is.
@@ -56,8 +57,8 @@ class _Last:
 
     __slots__ = (
         "few", "few_left", "few_refused", "gave_up_for", "held", "kind", "large", "like", "looks_for_nothing", "much",
-        "not_at_once", "not_brief", "patience", "patience_with_few", "patience_with_much", "patience_with_numbers",
-        "refused", "root",
+        "not_at_once", "not_brief", "not_soon_brief", "patience", "patience_with_few", "patience_with_much",
+        "patience_with_numbers", "refused", "root",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -81,6 +82,7 @@ class _Last:
         self.patience_with_numbers = 0
         self.not_at_once: dict[int, int] = {}
         self.not_brief: set[int] = set()
+        self.not_soon_brief: set[int] = set()
 
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
@@ -143,6 +145,12 @@ class _Last:
         if len(self.not_brief) >= _MOST_REMEMBERED:
             self.not_brief.clear()
         self.not_brief.add(id(t))
+
+    def remember_not_soon_brief(self, t: type) -> None:
+        """Remember the same of an instance that is all of a dump."""
+        if len(self.not_soon_brief) >= _MOST_REMEMBERED:
+            self.not_soon_brief.clear()
+        self.not_soon_brief.add(id(t))
 
     def is_not_at_once(self, key: int) -> bool:
         """Tell whether such a one is not to be tried."""
