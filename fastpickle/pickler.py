@@ -432,7 +432,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if n and plan is not PLAIN and type(memo) is dict:
                 if plan is AS_LAST and len(memo) > MOST_OF_FEW:
                     plan = _more_than_last(self, memo)
-                if not memo and plan is not COLD and id(t) not in last.not_soon_brief:
+                if not memo and self.proto >= 4 and plan is not COLD and id(t) not in last.not_soon_brief:
                     now = hooks.plan(self)
                     if now.is_for_brief and save_brief(self, now, obj, t, x, is_first=True):
                         return

@@ -3,6 +3,7 @@
     shape x way --> processes of its own, in turns: the same bytes? how long? --> one line a shape, geometric means
 
     stock, dumps, ours, pure     pickle._Pickler; fastpickle.dumps, .Pickler; that without the C pickler
+    hooked-stock, hooked         subclasses of pickle._Pickler and fastpickle.Pickler with a persistent_id
     dill, installed, backend     dill.dumps; the same under install(); fastpickle.backends.dill.dumps
 
 So little is saved in such a dump that what is asked before it counts.  Each way has processes of its own: to go from
@@ -39,7 +40,7 @@ import fastpickle
 from fastpickle.cli import _timing
 
 #: What is timed, by what it is compared with.
-WAYS = {"stock": ("dumps", "ours", "pure"), "dill": ("installed", "backend")}
+WAYS = {"stock": ("dumps", "ours", "pure"), "hooked-stock": ("hooked",), "dill": ("installed", "backend")}
 ALL_WAYS: Sequence[str] = tuple(way for base, ours in WAYS.items() for way in (base, *ours))
 TURNS = 3
 
@@ -117,6 +118,7 @@ def _wide(i: int, value: object) -> dict[str, object]:
 
 
 SHAPES: dict[str, Callable[[], Any]] = {
+    "plain data": lambda: {"id": 5, "name": "text", "tags": ["a", "b"], "size": (640, 480)},
     "an object with a reduce": lambda: Reduced("text"),
     "a list of one": lambda: [Reduced(1)],
     "a dict with two of them": lambda: {"id": 5, "first": Reduced(1), "second": Reduced("text")},
@@ -172,7 +174,9 @@ def _dumps(way: str) -> Callable[[Any], bytes]:
     if module is not None:
         dumps: Callable[[Any], bytes] = importlib.import_module(module).dumps
         return dumps
-    cls: Any = pickle._Pickler if way == "stock" else fastpickle.Pickler  # type: ignore[attr-defined]  # private
+    cls: Any = pickle._Pickler if "stock" in way else fastpickle.Pickler  # type: ignore[attr-defined]  # private
+    if "hooked" in way:
+        cls = type("Hooked", (cls,), {"persistent_id": lambda self, obj: None})
 
     def by_pickler(obj: Any) -> bytes:
         file = io.BytesIO()
@@ -192,7 +196,7 @@ def serve(way: str, names: Sequence[str]) -> dict[str, float]:
     found = {}
     for name in names:
         obj = importlib.import_module(Path(__file__).stem).SHAPES[name]()  # whose classes are not of ``__main__``
-        if way in WAYS["stock"] and dumps(obj) != _dumps("stock")(obj):
+        if way in (*WAYS["stock"], *WAYS["hooked-stock"]) and dumps(obj) != _dumps("stock")(obj):
             raise SystemExit(f"{way}, {name}: other bytes than stock's")
         found[name] = by_value.time_of(dumps, obj)
     return found
@@ -240,7 +244,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ways = ALL_WAYS
     except ImportError:
         version = "; dill is not installed"
-        ways = ("stock", *WAYS["stock"])
+        ways = tuple(way for way in ALL_WAYS if way not in ("dill", *WAYS["dill"]))
     pure = {"pure": {"FASTPICKLE_PURE": "1"}}
     found = by_value.measure(
         names, arguments.turns, ways, __file__, lambda way: pure.get(way, {"FASTPICKLE_PURE": "0"})

@@ -215,6 +215,25 @@ def test_persistent_id_of_a_persistent_id(base: Any) -> None:
             assert dumped(make(base, of_old), obj, protocol) == expected
 
 
+def test_persistent_id_beside_an_older_override(base: Any) -> None:
+    """A class whose `save` is nobody's, with a `persistent_id`, by which all goes hook by hook from the beginning."""
+
+    class Older(base):
+        def persistent_id(self, obj):
+            return None
+
+        def _batch_setitems(self, items):
+            super()._batch_setitems(sorted(items))
+
+    class Present(_Stock):
+        def _batch_setitems(self, items, *obj):
+            super()._batch_setitems(sorted(items), *obj)
+
+    for obj in ({"b": 1, "a": [2]}, [{"b": 1, "a": {"d": 2, "c": 3}}], ({"b": 1, "a": 2}, objects.Plain(b=1, a=2))):
+        for protocol in ALL:
+            assert dumped(Older, obj, protocol) == dumped(Present, obj, protocol)
+
+
 def test_called_by_its_older_arguments(base: Any) -> None:
     """A `save_dict` of a class's own that calls `_batch_setitems(items)`, as older Pythons' did."""
 
