@@ -1,7 +1,7 @@
 """`Pickler`: the stock pure-Python pickler, with plain data written by one loop instead of a call per object and hook.
 
     dump(obj) --- all of it by the C pickler, if the file is in memory (`graft`), or at once (`small`); or with FEW or
-                  ASIDE in force, if nothing is to be gained; else
+                  ASIDE in force, if nothing is to be gained, and PLAIN, if the class has a persistent_id; else
     save(obj) --- plan: hooks.plan(self), once a dump
               --+-- the root of a dump:         the C pickler, if it can write all of it (`graft`); one with a reduce of
                 |                               its own as PLAIN, up to what that gives: if it is much, by a plan
@@ -113,8 +113,8 @@ _FEW_MEMOIZED = 64
 _MANY_MEMOIZED = 400
 #: A library's dump with so much, begun by an instance, is large: the next one of its class has a plan at once.
 _LARGE = 200
-#: What a reduce gave is written at once from there on: before, the look at the pickler takes as long as it saves; where
-#: a library's `save` is called for each part, it saves more.
+#: What a reduce gave is written at once from there on: before, the look at the pickler takes as long as it saves, but
+#: for the first one, with which its class is saved; where a library's `save` is called for each part, it saves more.
 _FEW_FOR_BRIEF = 128
 _ASIDE_FOR_BRIEF = 24
 #: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts.  So does a class

@@ -821,7 +821,7 @@ class TestSmallDumps:
         out = capfd.readouterr().out
         assert "| 10 dates | " in out
         pairs = out.partition("\n")[0].count(" / ")
-        assert pairs == (3 if importlib.util.find_spec("dill") is None else 5)
+        assert pairs == (4 if importlib.util.find_spec("dill") is None else 6)
         assert out.count("x |") == pairs * (out.count("\n| ") - 1)
 
     def test_other_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:

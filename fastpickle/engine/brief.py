@@ -3,7 +3,8 @@
     rv --(a function or class that is in the memo, a tuple, at most a dict)--> its opcodes, the frame
        --(anything else)-----------------------------------------------------> the loop (`reduce`)
 
-The tuple and the dict have atoms in them, what is in the memo, and short tuples of these.
+The tuple and the dict have atoms in them, what is in the memo, and short tuples of these.  Of an object that is all of
+a dump the function or class need not be in the memo, if it is found under its name.
 For objects with a reduce of their own nothing can be known before: it is called where stock calls it, and then the
 pickler is looked at again (`doubts`).  That takes half of what stock takes for all of it, so the rest must be short.
 
@@ -76,9 +77,7 @@ def save_brief(
     memo = pickler.memo
     key = id(t) if func is _newobj else id(func)
     is_known = key in memo
-    if (
-        not (is_known or is_first) or type(args) is not tuple or t is tuple or t is dict
-    ):  # such an object may be the arguments
+    if not (is_known or is_first) or type(args) is not tuple or t is tuple or t is dict:  # it may be the arguments
         return False
     state = None
     n = len(rv)
