@@ -1,7 +1,7 @@
 """`Pickler`: the stock pure-Python pickler, with plain data written by one loop instead of a call per object and hook.
 
     dump(obj) --- all of it by the C pickler, if the file is in memory (`graft`), or at once (`small`); or with FEW or
-                  ASIDE in force, if nothing is to be gained, and PLAIN, if the class has a persistent_id; else
+                  ASIDE in force, if nothing is to be gained, and PLAIN for little by a class with a persistent_id; else
     save(obj) --- plan: hooks.plan(self), once a dump
               --+-- the root of a dump:         the C pickler, if it can write all of it (`graft`); one with a reduce of
                 |                               its own as PLAIN, up to what that gives: if it is much, by a plan
@@ -167,12 +167,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     if write is not None and write(self, obj):
                         return
                 is_written = small.at_once(self, obj, t, may_graft)
-                if is_written or (is_written is False and may_graft and graft.at_once(self, obj)):
-                    return
-                if is_written is None:
-                    few = FEW if type(self).save is hooks.own_save else ASIDE
-                elif is_written is PLAIN:
+                if is_written is PLAIN:
                     few = PLAIN
+                elif is_written or (is_written is False and may_graft and graft.at_once(self, obj)):
+                    return
+                elif is_written is None:
+                    few = FEW if type(self).save is hooks.own_save else ASIDE
             try:
                 if self.proto >= 2:
                     self.write(PROTO + pack("<B", self.proto))
@@ -359,7 +359,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 n > 0 and type(memo) is dict and len(memo) > _MANY_MEMOIZED
                             )
                         else:
-                            is_asked = plan is COLD and n > 1 and is_worth_a_plan(self, obj, t)
+                            is_asked = n > 1 and is_worth_a_plan(self, obj, t)
                         if (
                             is_asked
                             and end is None  # else it is this one that has begun
@@ -393,7 +393,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             else:
                                 self._batch_appends(obj)
                             return
-                    elif id(entry) in entry_writers and plan is not AS_LAST and plan is not COLD:  # which makes digests
+                    elif id(entry) in entry_writers and plan is not COLD and plan is not AS_LAST:
+                        # They know nothing of digests, and take longer than they gain for what is little.
                         x = entry_writers[id(entry)](self, obj)
                         if x is not None:
                             x()
@@ -432,11 +433,21 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if n and plan is not PLAIN and type(memo) is dict:
                 if plan is AS_LAST and len(memo) > MOST_OF_FEW:
                     plan = _more_than_last(self, memo)
-                if not memo and self.proto >= 4 and plan is not COLD and id(t) not in last.not_soon_brief:
+                if (
+                    not memo  # as it was before the reduce: with the first thing a class is saved
+                    and plan is not COLD
+                    and type(framer) is Framer
+                    and frame is not None  # below protocol 4 there is none
+                    and id(t) not in last.not_soon_brief
+                    and (type(self) is Pickler or type(self) is StockPickler)  # others may have anything
+                ):
                     now = hooks.plan(self)
-                    if now.is_for_brief and save_brief(self, now, obj, t, x, is_first=True):
-                        return
-                    last.remember_not_soon_brief(t)
+                    if now.is_for_brief and now.small_rule is hooks.STOCK_RULE:  # dill's table may want to trace it
+                        is_written = save_brief(self, now, obj, t, x, is_first=True)
+                        if is_written:
+                            return
+                        if is_written is False:  # else the frame has no room
+                            last.remember_not_soon_brief(t)
                 is_many = (plan is ASIDE or plan is FEW) and (
                     len(memo) > _ASIDE_FOR_BRIEF or (not memo and last.large == id(t))
                 )
@@ -491,7 +502,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
 
 
 def _more_than_last(pickler: Any, memo: Any) -> Plan:
-    """Go on as in a dump that was looked at, where there is more in it than in the last one like it."""
+    """Go on as in a dump that was looked at: there is more in it, or in a container, than in the last one like it."""
     plan = FEW if type(pickler).save is hooks.own_save else ASIDE
     if pickler._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
         _setattr(pickler, "_fastpickle_plan", plan)

@@ -6,6 +6,7 @@ import copyreg
 import io
 import pickle
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -277,6 +278,124 @@ def test_what_is_called_first(name: str, ours: Implementation) -> None:
             run.pickler.dump([reduced[1], objects.Plain, "text"])
 
     check(ORACLE, ours, steps, protocols=ALL)
+
+
+class _NameOfOnesOwn(str):
+    """Is the name of a function, and writes down that it is asked."""
+
+    asked = 0
+
+    def __eq__(self, other: object) -> bool:
+        type(self).asked += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def _named() -> None:
+    """Has another name."""
+
+
+class _NoNew:
+    """Has no `__new__` for those who ask for it."""
+
+    class _Raises:
+        def __get__(self, obj: Any, cls: Any = None) -> Any:
+            raise AttributeError("__new__")
+
+    __new__ = _Raises()
+
+    def __reduce__(self) -> Any:
+        return _newobj, (_NoNew,)
+
+
+class _Logging(io.BytesIO):
+    """Is a frame that writes down what is written."""
+
+    run: Run
+
+    def write(self, data: Any) -> int:
+        self.run.record("write", bytes(data))
+        return super().write(data)
+
+
+def _frames(run: Run, patch: pytest.MonkeyPatch) -> None:
+    run.pickler.framer.current_frame = _Logging()
+    run.pickler.framer.current_frame.run = run
+
+
+def _wraps(run: Run, patch: pytest.MonkeyPatch) -> None:
+    whichmodule: Any = pickle.whichmodule  # type: ignore[attr-defined]  # typeshed does not know it
+
+    def wrapped(*args: Any) -> Any:
+        run.record("whichmodule", args[-1])
+        return whichmodule(*args)
+
+    patch.setattr(pickle, "whichmodule", wrapped)
+
+
+#: What the only reduce does beside what it gives: (the run, what is undone) -> nothing.
+ACTS: dict[str, Callable[[Run, pytest.MonkeyPatch], Any]] = {
+    "another protocol": lambda run, patch: setattr(run.pickler, "proto", None),
+    "no protocol": lambda run, patch: delattr(run.pickler, "proto"),
+    "another frame": _frames,
+    "who finds a module": _wraps,
+    "another registry": lambda run, patch: patch.setattr(
+        pickle, "_extension_registry", {(objects.Plain.__module__, "Plain"): 5}
+    ),
+    "no package": lambda run, patch: (
+        patch.setitem(sys.modules, "pack", None),
+        patch.setitem(sys.modules, "pack.sub", sys.modules[objects.Plain.__module__]),
+        patch.setattr(objects.Plain, "__module__", "pack.sub"),
+    ),
+}
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("name", ACTS)
+def test_acts_of_all_of_a_dump(name: str, ours: Implementation) -> None:
+    """What is called by its own name is looked for as stock looks, in what there is by then; and so is its class."""
+    for reduced in ((objects.Plain, ("text",)), (objects.Plain, [1]), (3, ()), (_newobj, (objects.Plain,), {"a": 1})):
+
+        def steps(run: Run, reduced: tuple[Any, ...] = reduced) -> None:
+            last.forget()
+            with pytest.MonkeyPatch.context() as patch:
+
+                def value(self: Any) -> Any:
+                    ACTS[name](run, patch)
+                    return reduced
+
+                if name in ("another frame", "no protocol", "another protocol"):
+                    run.pickler.dump(objects.Reduced(value))
+                else:  # before it, too
+                    run.pickler.dump([objects.Reduced(value)])
+                    run.pickler.clear_memo()
+                    run.pickler.dump(objects.Reduced(lambda self: reduced))
+
+        check(ORACLE, ours, steps, protocols=(2, 4, 5))
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("n", [0, 1, 3, 40])
+def test_class_without_new(n: int, ours: Implementation) -> None:
+    """Stock asks a class for its `__new__` before it saves an instance by that."""
+    obj: Any = [object.__new__(_NoNew) for _ in range(n)] if n else object.__new__(_NoNew)
+    check(ORACLE, ours, lambda run: run.pickler.dump(obj), protocols=(2, 4), fails=True)
+
+
+@ON_CPYTHON
+def test_name_of_ones_own() -> None:
+    """A function's name may be a text of a subclass, which is asked as often as by stock."""
+    _named.__name__ = _NameOfOnesOwn("_named")
+    counts = []
+    for cls in (Stock, fastpickle.Pickler, Pure):
+        last.forget()
+        _NameOfOnesOwn.asked = 0
+        for args in ((1,), ([1],)):
+            cls(io.BytesIO(), 4).dump(objects.Reduced(lambda self, args=args: (_named, args)))
+        counts.append(_NameOfOnesOwn.asked)
+    assert counts[0] > 0
+    assert counts == [counts[0]] * 3
 
 
 @pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)

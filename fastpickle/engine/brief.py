@@ -3,8 +3,8 @@
     rv --(a function or class that is in the memo, a tuple, at most a dict)--> its opcodes, the frame
        --(anything else)-----------------------------------------------------> the loop (`reduce`)
 
-The tuple and the dict have atoms in them, what is in the memo, and short tuples of these.  Of an object that is all of
-a dump the function or class need not be in the memo, if it is found under its name.
+The tuple and the dict have atoms in them, what is in the memo, and short tuples of these.  Before
+anything is memoized the function or class is written with them, if it is found under its name.
 For objects with a reduce of their own nothing can be known before: it is called where stock calls it, and then the
 pickler is looked at again (`doubts`).  That takes half of what stock takes for all of it, so the rest must be short.
 
@@ -14,8 +14,10 @@ Not for: calling a reduce, and not for what runs no code of others (`runs`).
 from __future__ import annotations
 
 import copyreg
+from io import BytesIO
 from itertools import chain
 from pickle import BUILD, EMPTY_TUPLE, LONG_BINGET, MARK, MEMOIZE, NEWOBJ, REDUCE, SETITEM, SETITEMS
+from types import BuiltinFunctionType
 from typing import Any, Final
 
 from ..hooks import Plan
@@ -41,16 +43,21 @@ _CALL: Final = REDUCE + MEMOIZE
 _NEW: Final = NEWOBJ + MEMOIZE
 
 
+#: What gives a class its `__new__`, by id, if it is asked whether it has one, and runs nobody's code.
+_NEWS: Final = frozenset(map(id, (staticmethod, BuiltinFunctionType)))
+
+
 def asks_anybody(func: Any, t: type) -> bool:
     """Tell whether stock may run somebody's code to look at what a reduce gave for an instance of `t`.
 
-    It asks for the function's name, or the object's `__class__`.
+    It asks for the function's name, or for the object's `__class__` and the class's `__new__`.
     """
     if func is _newobj or func is _newobj_ex:
         if id(type(t)) not in HAVE_A_NAME or id(t.__getattribute__) not in GETATTRIBUTES:
             return True
-        for c in t.__mro__[:-1]:  # noqa: SIM110  # any() of a generator takes three times as long
-            if "__class__" in c.__dict__:
+        for c in t.__mro__[:-1]:
+            of_class = c.__dict__
+            if "__class__" in of_class or ("__new__" in of_class and id(type(of_class["__new__"])) not in _NEWS):
                 return True
         return False
     return id(type(func)) not in HAVE_A_NAME
@@ -67,7 +74,7 @@ def save_brief(
         obj: an object; its reduce may have put it into the memo.
         t: its type.
         rv: an exact tuple of two to six.
-        is_first: whether what is to be called need not be in the memo.
+        is_first: whether what is to be called is to be written by its name, if it is not in the memo.
 
     Returns:
         Whether it is written; None if only the frame has no room for it.  If not, nothing is.  Nobody's code has run.
@@ -77,7 +84,9 @@ def save_brief(
     memo = pickler.memo
     key = id(t) if func is _newobj else id(func)
     is_known = key in memo
-    if not (is_known or is_first) or type(args) is not tuple or t is tuple or t is dict:  # it may be the arguments
+    if not (is_known or is_first) or type(args) is not tuple:
+        return False
+    if t is tuple or t is dict:  # such an object may be the arguments
         return False
     state = None
     n = len(rv)
@@ -102,7 +111,7 @@ def save_brief(
     n = len(args)
     framer = pickler.framer
     frame = framer.current_frame
-    if id(obj) in memo or n > FEW or frame is None or (state is not None and id(state) in memo):
+    if id(obj) in memo or n > FEW or type(frame) is not BytesIO or (state is not None and id(state) in memo):
         return False
     before = i = len(memo)
     has_room = True

@@ -371,7 +371,7 @@ def encode_name(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes])
         id(obj) in _NAMED_OTHERWISE
         or "." in name
         or hasattr(ModuleType, name)
-        or module.partition(".")[0] not in sys.modules
+        or sys.modules.get(module.partition(".")[0]) is None  # None there forbids to import it
     ):
         raise NotBrief
     return encode_global(parts, obj, module, name, memo, i, pieces)

@@ -409,11 +409,11 @@ def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ..
     if type(args) is not tuple or not callable(func):
         return None
     if func is _newobj and plan.proto >= 2:
-        if not args or args[0] is not obj.__class__:
+        if not args or not hasattr(args[0], "__new__") or args[0] is not obj.__class__:
             return None
         return (args[0], args[1:]), NEWOBJ, ("class", "__new__ arguments")
     if func is _newobj_ex and plan.proto >= 4:
-        if len(args) != 3 or args[0] is not obj.__class__:
+        if len(args) != 3 or not hasattr(args[0], "__new__") or args[0] is not obj.__class__:
             return None
         return args, NEWOBJ_EX, ("class", "__new__ arguments", "__new__ arguments")
     if getattr(func, "__name__", "") in ("__newobj__", "__newobj_ex__"):  # stock goes by the name of the function

@@ -277,7 +277,11 @@ def _is_known(t: type, function: Any, *, is_reduce: bool = False) -> bool:
 
 def has_a_usual_name(func: Any) -> bool:
     """Tell whether what a reduce gives is called as any function is, which stock tells by its name, without asking."""
-    return id(type(func)) in HAVE_A_NAME and func.__name__ not in ("__newobj_ex__", "__newobj__")
+    return (
+        id(type(func)) in HAVE_A_NAME
+        and type(name := func.__name__) is str  # that of a function may be of a subclass
+        and name not in ("__newobj_ex__", "__newobj__")
+    )
 
 
 def is_bare(t: type) -> bool:

@@ -52,7 +52,9 @@ __all__ = [
     "usual_import",
 ]
 
-_pickle: Any = pickle  # its dispatch_table is no public name
+_pickle: Any = pickle  # its dispatch_table is no public name, nor what save_global() calls
+_whichmodule: Any = _pickle.whichmodule
+_getattribute: Any = _pickle._getattribute
 #: Classes and functions in it are written as a number, and not memoized.
 extension_registry: Any = copyreg._extension_registry  # type: ignore[attr-defined]  # typeshed does not know it
 
@@ -255,6 +257,10 @@ def finds_names(pickler: Any) -> bool:
     """Tell whether what a pickler calls for what is saved by its name does what stock's save_global() does."""
     return (
         builtins.__import__ is usual_import
+        and type(sys.modules) is dict
+        and _pickle.whichmodule is _whichmodule
+        and _pickle._getattribute is _getattribute
+        and _pickle._extension_registry is extension_registry
         and type(pickler).save_global in hooks.known_save_globals
         and "save_global" not in pickler.__dict__
     )

@@ -49,7 +49,7 @@ class _Last:
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
         not_brief: the ids of classes the reduces of which gave what was not brief.
-        not_soon_brief: the same of an instance that was all of a dump.
+        not_soon_brief: the same of an instance before which nothing was memoized.
         not_at_once: the ids of what tells that something cannot be written at once, and how many more of each are not
             tried; then one is.
         patience_with_numbers: how many more of what looks like numbers are not taken for that; then one is.
@@ -147,7 +147,7 @@ class _Last:
         self.not_brief.add(id(t))
 
     def remember_not_soon_brief(self, t: type) -> None:
-        """Remember the same of an instance that is all of a dump."""
+        """Remember the same of an instance before which nothing was memoized."""
         if len(self.not_soon_brief) >= _MOST_REMEMBERED:
             self.not_soon_brief.clear()
         self.not_soon_brief.add(id(t))
