@@ -3,8 +3,8 @@
     rv --(a function or class that is in the memo, a tuple, at most a dict)--> its opcodes, the frame
        --(anything else)-----------------------------------------------------> the loop (`reduce`)
 
-The tuple and the dict have atoms in them, what is in the memo, and short tuples of these.  Before
-anything is memoized the function or class is written with them, if it is found under its name.
+The tuple and the dict have atoms in them, what is in the memo, and short tuples of these.  Before anything is memoized
+the function or class is written with them, if it is found under its name.
 For objects with a reduce of their own nothing can be known before: it is called where stock calls it, and then the
 pickler is looked at again (`doubts`).  That takes half of what stock takes for all of it, so the rest must be short.
 
@@ -41,8 +41,6 @@ _newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as abov
 
 _CALL: Final = REDUCE + MEMOIZE
 _NEW: Final = NEWOBJ + MEMOIZE
-
-
 #: What gives a class its `__new__`, by id, if it is asked whether it has one, and runs nobody's code.
 _NEWS: Final = frozenset(map(id, (staticmethod, BuiltinFunctionType)))
 

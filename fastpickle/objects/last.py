@@ -142,15 +142,11 @@ class _Last:
 
     def remember_not_brief(self, t: type) -> None:
         """Remember that what the reduce of an instance gave was not brief."""
-        if len(self.not_brief) >= _MOST_REMEMBERED:
-            self.not_brief.clear()
-        self.not_brief.add(id(t))
+        _remember(self.not_brief, t)
 
     def remember_not_soon_brief(self, t: type) -> None:
         """Remember the same of an instance before which nothing was memoized."""
-        if len(self.not_soon_brief) >= _MOST_REMEMBERED:
-            self.not_soon_brief.clear()
-        self.not_soon_brief.add(id(t))
+        _remember(self.not_soon_brief, t)
 
     def is_not_at_once(self, key: int) -> bool:
         """Tell whether such a one is not to be tried."""
@@ -205,6 +201,13 @@ class _Last:
         else:
             return 2 if found_in else 0
         return 1 if 0 < found_in <= 2 else 0  # at the top, or in the first container there
+
+
+def _remember(ids: set[int], t: type) -> None:
+    """Add the id of a class; before they are too many, all are forgotten."""
+    if len(ids) >= _MOST_REMEMBERED:
+        ids.clear()
+    ids.add(id(t))
 
 
 def are_few(few: set[int], obj: Any, t: type) -> bool:
