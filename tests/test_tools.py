@@ -411,6 +411,41 @@ def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert capsys.readouterr().out.splitlines()[-1] == "10 passed, 0 failed"
 
 
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (
+            "E   FAILED\n\x1b[31mFAILED\x1b[0m tests/test_a.py::test_b[c d] - assert\n= 1 failed in 0.10s =\n",
+            ["FAILED tests/test_a.py::test_b[c d] - assert"],
+        ),
+        ("ERROR tests/test_a.py::test_b - left over\nERROR: no\n", ["ERROR tests/test_a.py::test_b - left over"]),
+        ("\nREGRESSION dill installed: x\n  second run: no\n", ["REGRESSION dill installed: x"]),
+        ("".join(f"{n}\n\n" for n in range(100)), [str(n) for n in range(85, 100)]),
+        ("".join(f"FAILED a::{n}\n" for n in range(100)), [f"FAILED a::{n}" for n in range(20)]),
+        ("", []),
+    ],
+)
+def test_read_failures(output: str, expected: list[str]) -> None:
+    """The tests that are named, or else the end of the output."""
+    assert matrix.read_failures(output) == expected
+
+
+def test_what_failed_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Below the table, where it is seen without the logs, which may be out of reach."""
+    (tmp_path / "py310.log").write_text("FAILED tests/test_a.py::test_b - assert\nlast\n", encoding="utf-8")
+    (tmp_path / "py311.log").write_text("FAILED tests/test_a.py::test_c - assert\n", encoding="utf-8")
+    results = [
+        Result("py310", "", matrix.FAILED, Counts(1, 1)),
+        Result("py311", "", matrix.PASSED, Counts(1, 0)),
+        Result("py312", "", matrix.FAILED, Counts(0, 1)),
+    ]
+    assert matrix.report(results, {}, tmp_path, allow_missing=False) == 1
+    lines = capsys.readouterr().out.splitlines()
+    place = lines.index("py310:")
+    assert lines[place + 1] == "  FAILED tests/test_a.py::test_b - assert"
+    assert lines[place + 2].startswith("the output of each")
+
+
 def test_run_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """The output is shown and kept; an environment that fails without a failed test counts as one failed."""
     script = tmp_path / "tox"

@@ -50,6 +50,9 @@ _STOP_TIMEOUT = 20.0
 _POLL = 0.1
 """Seconds between two looks at what an environment prints."""
 
+_MOST_NAMED, _LAST_LINES, _WIDEST = 20, 15, 300
+"""For each environment that failed: how many failed tests are named, how many lines are shown if none is, how long."""
+
 _TIMEOUT = 1500
 """Seconds that an environment may take by default: twice what the longest one, PyPy's, takes on a slow machine."""
 
@@ -422,8 +425,22 @@ def read_counts(output: str) -> Counts | None:
     return None
 
 
+def read_failures(output: str) -> list[str]:
+    """Find what failed.
+
+    Args:
+        output: what an environment printed.
+
+    Returns:
+        The lines that name a test, of pytest's short summary or of ``python -m compat``; the last lines if none does.
+    """
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines()]
+    named = [line for line in lines if re.match(r"(FAILED|ERROR) \S+::|REGRESSION ", line)]
+    return named[:_MOST_NAMED] or [line for line in lines if line][-_LAST_LINES:]
+
+
 def report(results: Sequence[Result], missing: Mapping[str, str], logs: Path, *, allow_missing: bool) -> int:
-    """Print the table, what is missing, and the last line.
+    """Print the table, what is missing, what failed where, and the last line.
 
     Args:
         results: what came of each environment.
@@ -442,6 +459,12 @@ def report(results: Sequence[Result], missing: Mapping[str, str], logs: Path, *,
     print_rows(rows)
     for name, reason in missing.items():
         print(f"{'skipped' if allow_missing else 'error'}: the interpreter {name} is missing: {reason}")
+    for one in results:
+        log = logs / f"{one.env}.log"
+        if one.status == FAILED and log.exists():
+            print(f"\n{one.env}:")
+            for line in read_failures(log.read_text(encoding="utf-8", errors="replace")):
+                print(f"  {line[:_WIDEST]}")
     print(f"the output of each is in {logs}")
     passed = sum(one.counts.passed for one in results)
     failed = sum(one.counts.failed for one in results)
