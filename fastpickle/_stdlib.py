@@ -37,6 +37,7 @@ __all__ = [
     "NO_VALUE",
     "PARTS_OF_METHODS",
     "TELLS_WHOSE",
+    "UNTRACKED_DICTS_ARE_FLAT",
     "CPickler",
     "Framer",
     "StockPickler",
@@ -159,6 +160,11 @@ if CPickler is not None:
     _text = "\\\n\r\0\x1a"
     if _differs([_text, _text], 0):
         awkward_escapes = re.compile(rb"\\u00(?:5c|0a|0d|00|1a)")
+
+
+#: Whether a dict that the garbage collector does not track has no container in it but tuples of the like (up to 3.13:
+#: it is tracked from the first other one on).
+UNTRACKED_DICTS_ARE_FLAT: bool = CPickler is not None and [*map(gc.is_tracked, ({"": ()}, {"": []}))] == [False, True]
 
 
 def _visits_memo() -> bool:

@@ -225,6 +225,17 @@ def test_by_c(protocol: int, by_c: list[bool]) -> None:
             assert by_c.pop(), (name, where)
 
 
+@pytest.mark.parametrize("protocol", [1, 2, 3, 4, 5])
+def test_lists_in_arrays_in_a_dict(protocol: int) -> None:
+    """The garbage collector tracks no array, nor a dict of such, whatever is in them: that is ended anew, too."""
+    for n in 999, 1000, 1001:
+        obj = {**dict.fromkeys(range(n)), "a": numpy.array([[*range(1001)], {*range(1000)}, None], object)}
+        expected = stock_dumps(obj, protocol)
+        file = io.BytesIO()
+        fastpickle.Pickler(file, protocol).dump(obj)
+        assert file.getvalue() == fastpickle.dumps(obj, protocol) == expected
+
+
 def _reduce(obj: Any) -> Any:
     Own.calls += 1
     return str, ("mine",)

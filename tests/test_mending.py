@@ -6,6 +6,7 @@ Not for: the lengths themselves, at the root and under every pickler (`test_graf
 from __future__ import annotations
 
 import datetime
+import gc
 import io
 import itertools
 import pickle
@@ -20,7 +21,7 @@ from oracle.compare import stock_dumps
 import fastpickle
 from fastpickle import _stdlib
 from fastpickle._stdlib import awkward_batches
-from fastpickle.accelerator import chunks, differences, mending, reading
+from fastpickle.accelerator import chunks, differences, glance, mending, reading
 from fastpickle.accelerator import offers as offering
 
 pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
@@ -180,6 +181,77 @@ def test_lookalike(lookalike: str) -> None:
         [f"{lookalike}{i}" for i in range(5000)],
     ):
         check(obj, 1, 3, 4, 5)
+
+
+class _Text(str):
+    """One that the garbage collector does not track, nor what is in it."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return str, ("x",), None, iter(())
+
+
+#: Values that are not tracked, or not any more after a collection.
+UNTRACKED: dict[str, Callable[[int], Any]] = {
+    "ints": lambda i: i,
+    "floats": lambda i: i / 2,
+    "texts": lambda i: f"text {i}",
+    "lookalikes": lambda i: LOOKALIKES[i % len(LOOKALIKES)] * (i % 3),
+    "bytes": lambda i: b"u(" * (i % 5),
+    "large": lambda i: "u(u" * FRAME if i == 700 else i,
+    "tuples": lambda i: (i, "u", "(", None, i),
+    "tuples in tuples": lambda i: ((i, 2, 3, ()), (4, 5, 6, (7, 8, 9, 10))),
+    "bytearrays": lambda i: bytearray(b"u(u"),
+    "ranges": lambda i: range(i),
+    "dates": lambda i: datetime.date.fromordinal(i + 1),
+    "texts of one's own": lambda i: _Text("u(u"),
+}
+
+
+@pytest.mark.parametrize("n", [999, 1000, 1001, 2001])
+@pytest.mark.parametrize("values", UNTRACKED)
+def test_dict_that_is_not_tracked(values: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no container that may be awkward in it (up to 3.13), and ends as Python ends it."""
+    seen: list[bool] = []
+
+    def record(*args: Any) -> bool:
+        seen.append(is_untracked(*args))
+        return seen[-1]
+
+    is_untracked = glance.is_untracked
+    monkeypatch.setattr(glance, "is_untracked", record)
+    make = UNTRACKED[values]
+    obj = {i: make(i) for i in range(n)}
+    for _ in range(3):  # one for each level of tuples
+        gc.collect()
+    check(obj, *range(6))
+    check({str(i): make(i) for i in range(n)}, 2, 4)
+    assert any(seen) == (
+        _stdlib.UNTRACKED_DICTS_ARE_FLAT and values not in ("ranges", "dates", "texts of one's own")
+    ), "C knows the types that it has reduced"
+
+
+@pytest.mark.parametrize("n", [1, 1000, 1001, 2000])
+def test_dict_that_is_tracked_again(n: int) -> None:
+    """What is put into it later is looked for, by the same pickler, too; in what is not tracked it is not there."""
+    obj: dict[Any, Any] = {i: i for i in range(n)}
+    inside = [*range(1001)]
+    pickler = fastpickle.Pickler(io.BytesIO(), 4)
+    for value in (1, inside, (inside,), {1: inside}, 2, ({3: inside}, inside), "3"):
+        obj[0] = value
+        gc.collect()
+        check(obj, *range(1, 6))
+        file = io.BytesIO()
+        pickler.__init__(file, 4)  # type: ignore[misc]  # as people do, to use it again
+        pickler.memo = {id(inside): (0, inside)} if n % 2 else {}
+        expected = io.BytesIO()
+        stock = _stdlib.StockPickler(expected, 4)
+        stock.memo = {id(inside): (0, inside)} if n % 2 else {}
+        for one in pickler, stock:
+            one.dump(["first", obj, obj])
+            one.dump(obj)
+        assert file.getvalue() == expected.getvalue()
 
 
 def test_number_of_ends_must_be_right() -> None:

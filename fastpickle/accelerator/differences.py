@@ -26,7 +26,7 @@ from ..hooks import STOCK_RULE, Plan
 from ..rules import texts_of
 from .batches import Batches, batches_of, beginnings_of, content_of, firsts_of, neighbours_of
 from .cpickler import LARGE, ROOM
-from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, is_flat, is_soon_ours
+from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, is_flat, is_soon_ours, is_untracked
 from .mending import Ends, Wanted, mend, mend_last, place_of_last, possible_ends
 from .reading import ends_in, find_doubtful, has_text, is_batch_of_atoms, is_opcode
 
@@ -279,7 +279,9 @@ class _Written:
 
     @cached_property
     def _is_flat(self) -> bool:
-        """Tell whether C was given a container of atoms only, if that is found sooner than what is in the bytes."""
+        """Tell whether C was given a container of atoms, or of tuples of some, if that takes less than the bytes do."""
+        if type(self.obj) is dict and is_untracked(self.obj, self.grafter):
+            return True
         n = self.n if not self._is_dense else self.n * _TIMES
         return is_flat(self.obj, type(self.obj), self.plan.proto, n)
 

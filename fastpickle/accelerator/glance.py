@@ -11,18 +11,29 @@ Not for: being sure of more (`differences`).
 
 from __future__ import annotations
 
+import gc
 import sys
 from pickle import DICT, EMPTY_DICT, MARK, MEMOIZE
 from typing import Any, Final
 
-from .._stdlib import BATCHSIZE, CPickler, awkward_batches, memoized
+from .._stdlib import BATCHSIZE, UNTRACKED_DICTS_ARE_FLAT, CPickler, awkward_batches, memoized
 from ..hooks import STOCK_RULE, Plan
 from .batches import batches_of, content_of, end_of
 from .cpickler import LARGE_TABLE, Grafter, Held
 from .mending import mend_last, place_of_last
 from .reading import ends_in, find_doubtful, has_text
 
-__all__ = ["DICTS", "LEAST", "PER_TABLE_BYTE", "SIZE", "SOON_READ", "is_flat", "is_of_large_atoms", "is_soon_ours"]
+__all__ = [
+    "DICTS",
+    "LEAST",
+    "PER_TABLE_BYTE",
+    "SIZE",
+    "SOON_READ",
+    "is_flat",
+    "is_of_large_atoms",
+    "is_soon_ours",
+    "is_untracked",
+]
 
 
 def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found: list[list[int]]) -> bool:
@@ -47,7 +58,9 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
     is_little = n < SOON_READ and len(pieces) == (3 if is_spliced and proto >= 4 else 1)
     others: list[Any] | None = None  # than `obj`: containers, if they are found sooner than what is in the bytes
     before = pickler.memo
-    if n >= BATCHSIZE and len(before) <= _FEW_BEFORE:
+    if n >= BATCHSIZE and t is dict and is_untracked(obj, grafter):
+        others = []
+    elif n >= BATCHSIZE and len(before) <= _FEW_BEFORE:
         table = grafter.__sizeof__() - SIZE
         is_small = table * PER_TABLE_BYTE < n
         if t is list and table > 16 * len(obj) > LARGE_TABLE and is_flat(obj, t, proto, n):
@@ -81,14 +94,14 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
         end = end_of(t, len(obj))
     if end is None and not is_long_inside:
         return True
-    if not is_little:
-        return False
     behind = 2 if is_spliced else 1  # BUILD, STOP
     content = None if end is None or is_long_inside else content_of(obj, end[1], proto)
     if end is not None and content is not None:
         mark = place_of_last(piece, end, content, behind, proto >= 4)
         if not mark:  # another thread has changed it
             return False
+    elif not is_little:
+        return False
     else:
         # What is sought stands behind a batch, which has a byte for each item, at least.
         doubtful = find_doubtful(piece, BATCHSIZE, ends=lambda: ends_in((piece,), proto))
@@ -103,6 +116,17 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
             return False
     pieces[-1] = mend_last(piece, mark, end, behind, proto >= 4)
     return True
+
+
+def is_untracked(obj: dict[Any, Any], grafter: Any) -> bool:
+    """Tell whether an exact dict has no list, dict or set in it, if the garbage collector knows that.
+
+    Args:
+        obj: what `grafter` wrote.
+        grafter: a C pickler that knows an instance's type if it has written one, for that may have anything in it, and
+            need not be tracked: an array has a list in it up to protocol 2.
+    """
+    return UNTRACKED_DICTS_ARE_FLAT and not gc.is_tracked(obj) and not grafter.known and grafter.table is None
 
 
 def is_flat(obj: Any, t: type, proto: int, n: int = sys.maxsize) -> bool:
