@@ -5,8 +5,8 @@
 
 An ablation is an edit of the text of the package's own modules. Both sides are private copies of the
 package under names of their own, so the one that is imported stays as it is; both are the pure engine,
-without grafts. An edit that finds nothing is an error of this file. How times are taken is said in
-``series.py``; here the rounds of a row come from three processes, since one can be off as a whole:
+without grafts, but for what is of these. An edit that finds nothing is an error of this file. How times
+are taken is said in ``series.py``; here the rounds of a row come from three processes, since one can be off as a whole:
 because it chose the length of its samples while the machine was busy, or because a class was changed
 too often in it (CPython 3.13 stops caching the attributes of a class that was changed about a thousand
 times, and each ``patched()`` changes one).
@@ -82,6 +82,12 @@ def by_hooked(package: ModuleType, protocol: int | None) -> tuple[series.Way, se
         return type("Hooked", (base,), {"persistent_id": lambda self, obj: None})
 
     return series.by(hooked(package.Pickler), protocol), series.by(hooked(series.Stock), protocol)
+
+
+def by_c(package: ModuleType, protocol: int | None) -> tuple[series.Way, series.Way]:
+    """Pickle by the copy's ``dumps()``, by the C pickler where it may."""
+    package.Pickler.fastpickle_grafts = True
+    return series.Way(functools.partial(package.dumps, protocol=protocol)), series.by(series.Stock, protocol)
 
 
 def by_dill(package: ModuleType, protocol: int | None) -> tuple[series.Way, series.Way]:
@@ -453,6 +459,19 @@ def known_dill_save_of_objects() -> tuple[Edit, ...]:
 def known_dill_dict() -> tuple[Edit, ...]:
     """Without: every dict is saved by dill's own function, which compares it with that of `__main__`."""
     return (("backends/dill", "hooks.known_entries[dict, _dill.save_module_dict] = _save_plain_dict", "pass"),)
+
+
+@ablation(("dict_str_int_5k", "dict_1000_entries", "dict_1001_entries"), both=(), use=by_c)
+def untracked_dicts() -> tuple[Edit, ...]:
+    """Without: a dict that the garbage collector does not track is searched for containers as any other is."""
+    return (("accelerator/glance", "and not gc.is_tracked(obj)", "and False"),)
+
+
+@ablation(("dict_str_int_5k",), INTS, FLOATS, both=(), use=by_c)
+def ended_at_once() -> tuple[Edit, ...]:
+    """Without: a large container of which it is known that its own end alone is to be mended is looked at anew."""
+    at_once = "behind = 2 if is_spliced else 1  # BUILD, STOP"
+    return (("accelerator/glance", at_once, f"if not is_little:\n        return False\n    {at_once}"),)
 
 
 # Put in, and forbidden: what exactness costs.

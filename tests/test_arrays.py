@@ -236,6 +236,40 @@ def test_lists_in_arrays_in_a_dict(protocol: int) -> None:
         assert file.getvalue() == fastpickle.dumps(obj, protocol) == expected
 
 
+@pytest.mark.skipif(dill is None, reason="dill is not installed")
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("n", [500, 3000])
+def test_lists_in_arrays_in_a_dict_by_dill(n: int, protocol: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dill reduces arrays, so their type is not among those that C knows: their dtype, saved before, was not either."""
+    module = types.ModuleType("of_this_test")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for name in "__loader__", "__spec__":
+        module.__dict__.pop(name)
+    arrays_in_dicts = []
+    for inside in [*range(1001)], [[*range(1001)]], [vars(module)], [vars(module)] * 30:
+        array = numpy.empty(len(inside), object)
+        array[:] = inside
+        few = dict.fromkeys(range(n))
+        many = {str(i): numpy.empty(1, object) for i in range(40)}  # so many that C is asked in another way
+        arrays_in_dicts += [{**few, "a": array}, {**few, **many, "a": array}, {**few, "a": (array, [], len)}]
+    dtype = numpy.dtype("O")
+    for obj in arrays_in_dicts:
+        for before in ([dtype], [Own(1), dtype], [dtype, lambda: 0]):
+            whole = [*before, obj]
+            expected = dill.dumps(whole, protocol)
+            assert backend.dumps(whole, protocol) == expected
+            with fastpickle.patched():
+                assert dill.dumps(whole, protocol) == expected
+            outputs = []
+            for cls in dill.Pickler, backend.Pickler:
+                file = io.BytesIO()
+                pickler = cls(file, protocol)
+                pickler.dump(before)
+                pickler.dump(obj)
+                outputs.append(file.getvalue())
+            assert outputs[0] == outputs[1]
+
+
 def _reduce(obj: Any) -> Any:
     Own.calls += 1
     return str, ("mine",)

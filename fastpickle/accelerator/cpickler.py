@@ -160,7 +160,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
     Attributes:
         pickler, plan: what it stands for.
         known: the types that it may reduce, by id, since the hash of a type may be anybody's; see `known.find_hiding`.
-        asked: how many instances it has asked about.
+        asked: how many instances it has asked about, or less than 0; 0 if none.
         has_other: whether it has saved a function, or a class for its own sake, but for builtins.
         is_touched: whether it has been asked about anything, or has a large table, in one that is kept (`take_own`).
         held, pieces: what it writes to.
@@ -258,7 +258,7 @@ class _AskingGrafter(Grafter):
         if reduce is not None:
             return reduce(obj)
         answer = super().reducer_override(obj)
-        self.asked = 0  # it never begins again
+        self.asked = -sys.maxsize  # it never begins again
         if type(t) is type and t is not type and (call := self.plan.graft_rule.call_of(self.pickler, t)) is not None:
             self.reducers[id(t)] = call
         elif id(t) in self.known:

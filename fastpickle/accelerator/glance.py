@@ -123,10 +123,16 @@ def is_untracked(obj: dict[Any, Any], grafter: Any) -> bool:
 
     Args:
         obj: what `grafter` wrote.
-        grafter: a C pickler that knows an instance's type if it has written one, for that may have anything in it, and
-            need not be tracked: an array has a list in it up to protocol 2.
+        grafter: a C pickler that tells whether it has reduced an instance: that may have anything in it, and need
+            not be tracked, like an array of objects.
     """
-    return UNTRACKED_DICTS_ARE_FLAT and not gc.is_tracked(obj) and not grafter.known and grafter.table is None
+    return (
+        UNTRACKED_DICTS_ARE_FLAT
+        and not gc.is_tracked(obj)
+        and not grafter.known
+        and not grafter.asked
+        and grafter.table is None
+    )
 
 
 def is_flat(obj: Any, t: type, proto: int, n: int = sys.maxsize) -> bool:
@@ -163,11 +169,12 @@ def _are_small_sets(obj: list[Any], grafter: Any) -> bool:
 
     Args:
         obj: what `grafter` wrote.
-        grafter: a C pickler that knows an instance's type if it has written one, for that may have anything in it.
+        grafter: a C pickler that tells whether it has reduced an instance, for that may have anything in it.
     """
     return (
         type(obj[0] if obj else None) is set
         and not grafter.known
+        and not grafter.asked
         and {*map(type, obj)} == _SETS
         and max(map(len, obj)) < BATCHSIZE
     )
