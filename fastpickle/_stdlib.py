@@ -162,9 +162,27 @@ if CPickler is not None:
         awkward_escapes = re.compile(rb"\\u00(?:5c|0a|0d|00|1a)")
 
 
-#: Whether a dict that the garbage collector does not track has no container in it but tuples of the like (up to 3.13:
-#: it is tracked from the first other one on).
-UNTRACKED_DICTS_ARE_FLAT: bool = CPickler is not None and [*map(gc.is_tracked, ({"": ()}, {"": []}))] == [False, True]
+def _untracked_dicts_are_flat() -> bool:
+    """Tell whether a dict that the garbage collector does not track has no container in it but tuples of the like.
+
+    So it is up to 3.13, where it is tracked from the first other one on; in 3.13.0 not if that is set as an attribute.
+    """
+
+    class Instance:
+        pass
+
+    instances = [Instance() for _ in range(64)]
+    for x in instances:
+        x.a = ()  # type: ignore[attr-defined]  # it has any
+    dicts = [*map(vars, instances)]
+    if any(map(gc.is_tracked, dicts)):
+        return False
+    for x in instances:  # so often that the instruction is specialised
+        x.a = []  # type: ignore[attr-defined]
+    return all(map(gc.is_tracked, dicts)) and [*map(gc.is_tracked, ({"": ()}, {"": []}))] == [False, True]
+
+
+UNTRACKED_DICTS_ARE_FLAT: bool = CPickler is not None and _untracked_dicts_are_flat()
 
 
 def _visits_memo() -> bool:

@@ -254,6 +254,31 @@ def test_dict_that_is_tracked_again(n: int) -> None:
         assert file.getvalue() == expected.getvalue()
 
 
+class _Attributes:
+    pass
+
+
+def _set(obj: Any, value: Any) -> None:
+    obj.a = value
+
+
+@pytest.mark.parametrize("n", [1, 1000])
+def test_dict_of_attributes(n: int) -> None:
+    """CPython 3.13.0 tracks the dict of an instance no more for what is set as an attribute."""
+    inside = [*range(1001)]
+    for change in (_set, lambda obj, value: setattr(obj, "a", value), lambda obj, value: vars(obj).update(a=value)):
+        instances = [_Attributes() for _ in range(60)]
+        for x in instances:
+            x.__dict__.update(dict.fromkeys(map(str, range(n - 1))))
+            x.a = 1  # type: ignore[attr-defined]  # it has any
+        dicts = [*map(vars, instances)]
+        gc.collect()
+        for x in instances:
+            change(x, inside)  # often, so that it is specialised
+        for obj in dicts[0], dicts[-1], dicts[0].copy(), {**dicts[-1]}, {"b": dicts[-1]}:
+            check(obj, 1, 2, 4)
+
+
 def test_number_of_ends_must_be_right() -> None:
     """What looks like more ends, or fewer, than there are is not mended."""
     pickled = pickle.dumps([{1: 2}, dict.fromkeys(range(1000)), "u(u"], 4)
