@@ -178,7 +178,7 @@ def _untracked_dicts_are_flat() -> bool:
     if any(map(gc.is_tracked, dicts)):
         return False
     for x in instances:  # so often that the instruction is specialised
-        x.a = []  # type: ignore[attr-defined]
+        x.a = []  # type: ignore[attr-defined]  # it has any
     return all(map(gc.is_tracked, dicts)) and [*map(gc.is_tracked, ({"": ()}, {"": []}))] == [False, True]
 
 

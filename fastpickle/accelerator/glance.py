@@ -126,13 +126,12 @@ def is_untracked(obj: dict[Any, Any], grafter: Any) -> bool:
         grafter: a C pickler that tells whether it has reduced an instance: that may have anything in it, and need
             not be tracked, like an array of objects.
     """
-    return (
-        UNTRACKED_DICTS_ARE_FLAT
-        and not gc.is_tracked(obj)
-        and not grafter.known
-        and not grafter.asked
-        and grafter.table is None
-    )
+    return UNTRACKED_DICTS_ARE_FLAT and not gc.is_tracked(obj) and not _has_reduced(grafter) and grafter.table is None
+
+
+def _has_reduced(grafter: Any) -> bool:
+    """Tell whether a C pickler without a table may have reduced an instance; those of dill's types are not `known`."""
+    return bool(grafter.known or grafter.asked)
 
 
 def is_flat(obj: Any, t: type, proto: int, n: int = sys.maxsize) -> bool:
@@ -173,8 +172,7 @@ def _are_small_sets(obj: list[Any], grafter: Any) -> bool:
     """
     return (
         type(obj[0] if obj else None) is set
-        and not grafter.known
-        and not grafter.asked
+        and not _has_reduced(grafter)
         and {*map(type, obj)} == _SETS
         and max(map(len, obj)) < BATCHSIZE
     )
