@@ -63,7 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         suite: Suite = importlib.import_module(f"compat.{options.suite}.suite").prepare(options.source)
         modes = _chosen_modes(parser, suite, options.mode)
-        return run_suite(suite, modes, tuple(options.test), options.jobs, float(options.timeout), options.verbose)
+        return run_suite(
+            suite,
+            modes,
+            tuple(options.test),
+            options.jobs,
+            float(options.timeout),
+            verbose=options.verbose,
+            timed=not options.untimed,
+        )
     except MissingInput as missing:
         if options.skip_missing:
             print(f"skipped: {missing}\n\n0 passed, 0 failed")
@@ -87,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--test", action="append", default=[], help="run this test only, by its id (can be repeated)")
     parser.add_argument("--jobs", type=_positive, default=2, help="processes at once (default: 2)")
     parser.add_argument("--timeout", type=_positive, default=300, help="seconds for one process (default: 300)")
+    parser.add_argument("--untimed", action="store_true", help="compare the library's entry points; do not time them")
     parser.add_argument("--source", type=Path, help="cloudpickle's source tarball, or the folder it unpacks to")
     parser.add_argument("--skip-missing", action="store_true", help="where something is missing, say so and exit 0")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line per unit, and the tests not counted")

@@ -126,15 +126,24 @@ class Children:
         outcomes.setdefault(job.unit, _process_outcome(status, output))
         return Result(job, outcomes, output, seconds)
 
-    def measure(self) -> tuple[list[Speed], str]:
-        """Time the entry points of the suite's library in a child of its own (``_speed.py``).
+    def measure(self, *, timed: bool) -> tuple[list[Speed], str]:
+        """Compare and time the entry points of the suite's library in a child of its own (``_speed.py``).
+
+        Args:
+            timed: time them; else only compare what they give.
 
         Returns:
             What was measured, and what the child printed if it did not end well, else an empty string.
         """
         with tempfile.TemporaryDirectory(prefix="fpc-", ignore_cleanup_errors=True) as name:
             scratch = Path(name)
-            status = self._spawn(["compat._speed", self._suite.name, str(scratch / "speeds.jsonl")], scratch)
+            command = [
+                "compat._speed",
+                self._suite.name,
+                str(scratch / "speeds.jsonl"),
+                *([] if timed else ["--untimed"]),
+            ]
+            status = self._spawn(command, scratch)
             trouble = "" if status == 0 else _output(scratch) or "it printed nothing"
             return read_speeds(scratch / "speeds.jsonl"), trouble
 

@@ -127,7 +127,7 @@ def print_speeds(speeds: Sequence[Speed], trouble: str) -> None:
         if speed.faster:
             cells = [f"{1000 * speed.stock:.2f} ms", f"{1000 * speed.installed:.2f} ms", f"{speed.faster:.2f}x"]
         else:
-            cells = ["fails", "", ""] if speed.same else ["", "", "DIFFERS"]
+            cells = ["fails", "", ""] if speed.fails else ["", "", "the same" if speed.same else "DIFFERS"]
         print(layout.format(speed.entry, *cells))
     if trouble:
         print("the measuring process did not end well:")

@@ -45,7 +45,14 @@ _NAMED_LIMIT = 50
 
 
 def run_suite(
-    suite: Suite, modes: tuple[str, ...], tests: tuple[str, ...], jobs: int, timeout: float, verbose: bool
+    suite: Suite,
+    modes: tuple[str, ...],
+    tests: tuple[str, ...],
+    jobs: int,
+    timeout: float,
+    *,
+    verbose: bool,
+    timed: bool,
 ) -> int:
     """Run a suite stock and in some modes, and print the report.
 
@@ -56,6 +63,7 @@ def run_suite(
         jobs: how many processes may run at once.
         timeout: seconds that one process may take.
         verbose: print a line per unit, and name the tests that are not counted.
+        timed: time the library's entry points; else only compare what they give.
 
     Returns:
         The exit status: 1 if there are regressions, or an entry point gives something else than stock; else 0.
@@ -85,9 +93,9 @@ def run_suite(
     speeds: list[Speed] = []
     trouble = ""
     if not tests and (Path(__file__).parent / suite.name / "speed.py").exists():
-        speeds, trouble = children.measure()
+        speeds, trouble = children.measure(timed=timed)
         print_speeds(speeds, trouble)
-    if not tests and modes == tuple(suite.modes) and not is_pure():
+    if not tests and modes == tuple(suite.modes) and timed and not is_pure():
         _keep(suite, reports, speeds)
     print(f"\n{time.monotonic() - started:.0f} seconds")
     differing = sum(not speed.same for speed in speeds) + bool(trouble)

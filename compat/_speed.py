@@ -1,12 +1,12 @@
-"""How much faster a library's own entry points are under install(): ``python -m compat._speed SUITE OUTPUT``.
+"""What a library's entry points give under install(), and how much faster: ``python -m compat._speed SUITE OUTPUT``.
 
     _realdata.py                         the data
     SUITE/speed.py   entries(data)   ->  name as users write it -> a call without arguments
     here             stock, installed, stock, installed ...  in one process  ->  OUTPUT, a JSON line per entry
 
 The results of the two sides are compared before they are timed: a digest or a pickle that differs is a failure, and is
-not timed; nor is what fails on stock, which is none.  Started by ``_run.py`` when the tests are through, so that
-nothing else runs beside it.
+not timed; nor is what fails on stock, which is none.  With ``--untimed`` behind OUTPUT that is all.  Started by
+``_run.py`` when the tests are through, so that nothing else runs beside it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Speed:
         stock: CPU seconds of a call on stock, the median.
         installed: CPU seconds of a call under install(), the median.
         faster: the median of the rounds' ratios, stock / installed; 0 where nothing was timed.
+        fails: whether it fails on stock.
     """
 
     entry: str
@@ -49,15 +50,17 @@ class Speed:
     stock: float = 0.0
     installed: float = 0.0
     faster: float = 0.0
+    fails: bool = False
 
 
-def measure(entry: str, call: Callable[[], object], patched: Callable[[], Any]) -> Speed:
-    """Time one entry point stock and installed, in turns.
+def measure(entry: str, call: Callable[[], object], patched: Callable[[], Any], *, timed: bool = True) -> Speed:
+    """Compare one entry point stock and installed, and time it, in turns.
 
     Args:
         entry: its name.
         call: runs it; gives something that can be compared.
         patched: gives the context manager that puts fastpickle in place.
+        timed: time it.
 
     Returns:
         What was measured.
@@ -66,11 +69,11 @@ def measure(entry: str, call: Callable[[], object], patched: Callable[[], Any]) 
         stock = call()
     except Exception:
         traceback.print_exc()
-        return Speed(entry, same=True)
+        return Speed(entry, same=True, fails=True)
     with patched():
         same = call() == stock
-    if not same:
-        return Speed(entry, same=False)
+    if not (same and timed):
+        return Speed(entry, same=same)
     times = _calls_in(call, _ROUND_SECONDS)
     with patched():
         times = min(times, _calls_in(call, _ROUND_SECONDS))
@@ -121,18 +124,18 @@ def read_speeds(path: Path) -> list[Speed]:
 
 
 def main() -> int:
-    """Measure the entry points of one suite.
+    """Compare and time the entry points of one suite.
 
     Returns:
         The exit status, 0.
     """
-    suite, output = sys.argv[1:]
+    suite, output, *options = sys.argv[1:]
     prefer_installed()
     patched = importlib.import_module("fastpickle").patched
     entries = importlib.import_module(f"compat.{suite}.speed").entries(real_data())
     with Path(output).open("w", encoding="utf-8") as file:
         for entry, call in entries.items():
-            print(json.dumps(asdict(measure(entry, call, patched))), file=file, flush=True)
+            print(json.dumps(asdict(measure(entry, call, patched, timed=not options))), file=file, flush=True)
     return 0
 
 

@@ -1,8 +1,8 @@
 """What all tests share: profiles for Hypothesis, and the promise that no test leaves the stock pickler changed.
 
-A run that names no tests takes a third of each test's cases, the same third each time on one Python and another on the
+A run that names no tests takes a quarter of each test's cases, the same one each time on one Python and another on the
 next, in two to three minutes, as CI does on most Pythons; ``pytest --all`` takes them all, as CI does on 3.13, and so
-does a run that names a file or gives -k, --lf or --ff.  ``--part`` takes a third of your choice, of what is named, too.
+does a run that names a file or gives -k, --lf or --ff.  ``--part`` takes a quarter of your choice, of what is named, too.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import pickle
 import signal
 import sys
 import threading
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
+from oracle import parts
 from oracle.allowed import PYPY
 
 import fastpickle
@@ -39,20 +39,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-_FEW_CASES = 4
-"""A test with so many cases is run with all of them, always."""
-
-_PARTS = 3
-"""One case of so many is run by default."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --all and --part."""
-    parser.addoption("--all", action="store_true", help=f"run every case of each test, for one in {_PARTS} by default")
+    parser.addoption(
+        "--all", action="store_true", help=f"run every case of each test, for one in {parts.PARTS} by default"
+    )
     parser.addoption(
         "--part",
         type=int,
-        choices=range(_PARTS),
+        choices=range(parts.PARTS),
         help="run this part of the cases, of those in named files, too (default: by the Python)",
     )
 
@@ -60,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the soak tests unless marks are asked for, and cases unless they or all are asked for."""
+    config.stash[parts.chosen] = None
     if config.getoption("-m"):
         return
     kept = [item for item in items if not item.get_closest_marker("soak")]
@@ -67,23 +63,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = config.getoption("-k") or again or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     part = config.getoption("--part")
     if part is None and not named and not config.getoption("--all"):
-        part = sys.version_info[1] % _PARTS
-    chosen = set(kept) if part is None else _some_cases(kept, part)
-    if left := [item for item in items if item not in chosen]:
+        part = sys.version_info[1] % parts.PARTS
+    config.stash[parts.chosen] = part
+    taken = set(kept) if part is None else parts.some_cases(kept, part)
+    if left := [item for item in items if item not in taken]:
         config.hook.pytest_deselected(items=left)  # so that the summary counts them
-        items[:] = [item for item in items if item in chosen]
+        items[:] = [item for item in items if item in taken]
 
 
-def _some_cases(items: list[pytest.Item], part: int) -> set[pytest.Item]:
-    """One case of three of each test with many; by a sum, since every third may have one protocol in all of them."""
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    chosen: set[pytest.Item] = set()
-    for cases in tests.values():
-        some = [case for case in cases if zlib.crc32(case.nodeid.encode()) % _PARTS == part]
-        chosen.update(cases if len(cases) <= _FEW_CASES else some or cases[:1])
-    return chosen
+@pytest.fixture
+def a_part_of(request: pytest.FixtureRequest) -> parts.APartOf:
+    """Take of what a long test goes through as much as the run takes of the cases."""
+    part = request.config.stash[parts.chosen]
+    return lambda things, /: parts.some_things(things, part, request.node.nodeid)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,6 +19,7 @@ import pytest
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, check, stock_dumps
 from oracle.engines import PURE
+from oracle.parts import APartOf
 
 import fastpickle
 from fastpickle._stdlib import CPickler
@@ -239,7 +240,9 @@ def test_lists_in_arrays_in_a_dict(protocol: int) -> None:
 @pytest.mark.skipif(dill is None, reason="dill is not installed")
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 @pytest.mark.parametrize("n", [500, 3000])
-def test_lists_in_arrays_in_a_dict_by_dill(n: int, protocol: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_in_arrays_in_a_dict_by_dill(
+    n: int, protocol: int, monkeypatch: pytest.MonkeyPatch, a_part_of: APartOf
+) -> None:
     """dill reduces arrays, so their type is not among those that C knows: their dtype, saved before, was not either."""
     module = types.ModuleType("of_this_test")
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -253,7 +256,7 @@ def test_lists_in_arrays_in_a_dict_by_dill(n: int, protocol: int, monkeypatch: p
         many = {str(i): numpy.empty(1, object) for i in range(40)}  # so many that C is asked in another way
         arrays_in_dicts += [{**few, "a": array}, {**few, **many, "a": array}, {**few, "a": (array, [], len)}]
     dtype = numpy.dtype("O")
-    for obj in arrays_in_dicts:
+    for obj in a_part_of(arrays_in_dicts):
         for before in ([dtype], [Own(1), dtype], [dtype, lambda: 0]):
             whole = [*before, obj]
             expected = dill.dumps(whole, protocol)

@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 import compat._speed as speeds
 from compat import table
 from compat._realdata import real_data
+from compat._report import print_speeds
 from compat._results import Cell, cells, is_pure, keep, revision, this_python
 from compat._speed import Speed
 
@@ -156,6 +157,20 @@ def test_both_sides_are_timed_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert log == ["stock", "installed"] * (2 + speeds._ROUNDS)
 
 
+def test_untimed_both_sides_are_compared_only(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each side is called once, and the report says that they gave the same."""
+    log: list[str] = []
+    state: list[str] = []
+    speed = speeds.measure("x", _entry(state, log), lambda: _slower(state), timed=False)
+    assert log == ["stock", "installed"]
+    assert speed == Speed("x", same=True)
+    print_speeds([speed, speeds.measure("y", lambda: len(state), lambda: _slower(state), timed=False)], "")
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[2:]] == [
+        ["x", "the", "same"],
+        ["y", "DIFFERS"],
+    ]
+
+
 def test_what_differs_is_not_timed() -> None:
     """A different result is said, and counts for nothing."""
     state: list[str] = []
@@ -169,7 +184,7 @@ def test_what_fails_on_stock_is_neither_timed_nor_a_difference() -> None:
         raise AttributeError("co_lnotab")
 
     speed = speeds.measure("x", call, lambda: _slower([]))
-    assert speed == Speed("x", same=True)
+    assert speed == Speed("x", same=True, fails=True)
     assert "|  | `x` | fails |" in table.table([cell("x", "3.15", 0, speed)])
 
 

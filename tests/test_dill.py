@@ -33,6 +33,7 @@ import pytest
 from oracle import objects, samples, strategies
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, describe_error, explain, stock_dumps, use
+from oracle.parts import APartOf
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
@@ -928,10 +929,10 @@ NAMED_OTHERWISE = [enum.EnumMeta, type(None), type(NotImplemented), type(...), t
 
 @pytest.mark.parametrize("n", [0, 60, 2_000])
 @pytest.mark.parametrize("cls", NAMED_OTHERWISE)
-def test_class_that_has_another_name(cls: Any, n: int) -> None:
+def test_class_that_has_another_name(cls: Any, n: int, a_part_of: APartOf) -> None:
     """dill writes a name of its own for a few classes."""
     for obj in ([*range(n), cls], [*(objects.Plain(a=i) for i in range(n)), {"a": cls}, cls]):
-        for protocol in range(6):
+        for protocol in a_part_of(range(6)):
             expected = dill.dumps(obj, protocol)
             assert backend.dumps(obj, protocol) == expected
             with fastpickle.patched():
@@ -1162,7 +1163,7 @@ class TestSmall:
             assert asked == [False, True] * 3
 
     @pytest.mark.parametrize("seed", range(3))
-    def test_in_any_order(self, seed: int) -> None:
+    def test_in_any_order(self, seed: int, a_part_of: APartOf) -> None:
         """What is remembered of one dump changes no byte of the next."""
         rng = random.Random(seed)
         objs = [make() for make, _ in SMALL.values()]
@@ -1170,7 +1171,7 @@ class TestSmall:
             outcome(dill.dumps, obj, 2)  # after that there are __slotnames__ in a class
         expected = [[outcome(dill.dumps, obj, protocol) for protocol in range(6)] for obj in objs]
         with fastpickle.patched():
-            for _ in range(400):
+            for _ in a_part_of(range(400)):
                 i, protocol = rng.randrange(len(objs)), rng.randrange(6)
                 for _ in range(rng.randrange(1, 4)):
                     assert outcome(dill.dumps, objs[i], protocol) == expected[i][protocol]

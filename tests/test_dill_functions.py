@@ -29,6 +29,7 @@ from oracle import objects
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, Run, check, use
 from oracle.dills import ORACLE, PICKLES_CODE, backend, both, dill
+from oracle.parts import APartOf
 
 import fastpickle
 from fastpickle import _stdlib, graft, hooks
@@ -423,14 +424,14 @@ def test_settings(settings: dict[str, Any], ours: Implementation) -> None:
 @needs_code
 @both
 @pytest.mark.parametrize("name", ["closure", "annotated", "class", "globals of its own", "tuples of parts"])
-def test_edge_of_a_frame(name: str, ours: Implementation) -> None:
+def test_edge_of_a_frame(name: str, ours: Implementation, a_part_of: APartOf) -> None:
     """Wherever the frame ends: before, in and behind it."""
     obj = kind(name)
     file = io.BytesIO()
     dill.Pickler(file, 4).dump(obj)
     n = len(file.getvalue())
     step = max(1, n // 150)
-    for before in range(65536 - n - 40, 65536 + 20, step):
+    for before in a_part_of(range(65536 - n - 40, 65536 + 20, step)):
         check(ORACLE, ours, _dumps([["x" * 60_000, "y" * (before - 60_000)], obj]), protocols=(4,))
 
 
@@ -1066,7 +1067,7 @@ def test_where_annotations_come_from(name: str, ours: Implementation) -> None:
 
 @needs_code
 @both
-def test_templates(ours: Implementation) -> None:
+def test_templates(ours: Implementation, a_part_of: APartOf) -> None:
     """A code object that has been met is written the same, whatever of it is in the memo; dumps share nothing."""
     f = _closure(1, 2)
     g = _executed(
@@ -1080,8 +1081,9 @@ def test_templates(ours: Implementation) -> None:
         code = x.__code__
         for _ in range(3):  # met, learnt, known
             check(ORACLE, ours, _dumps(x), protocols=(2, 4))
-        for part in (*code.co_consts, code.co_consts, code.co_names, code.co_varnames, code.co_name, code.co_filename,
-                     code.co_linetable, code.co_code, code.co_argcount, ()):  # fmt: skip
+        parts = (*code.co_consts, code.co_consts, code.co_names, code.co_varnames, code.co_name, code.co_filename,
+                 code.co_linetable, code.co_code, code.co_argcount, ())  # fmt: skip
+        for part in a_part_of(parts):
             check(ORACLE, ours, _dumps([part, x, part]), protocols=(4,))
 
             def steps(run: Run, x: Any = x, part: Any = part) -> None:
@@ -1098,7 +1100,7 @@ def test_templates(ours: Implementation) -> None:
             run.pickler.dump(x)
 
         check(ORACLE, ours, again, protocols=(4,))
-        for n in range(240, 258):
+        for n in a_part_of(range(240, 258)):
             check(ORACLE, ours, _dumps([[f"text {i}" for i in range(n)], x, x]), protocols=(4,))
 
 
@@ -1299,9 +1301,9 @@ _CLASSES: dict[str, Callable[[], Any]] = {
 @needs_code
 @both
 @pytest.mark.parametrize("kind_of_class", [name for name in _CLASSES if name != "by name"])
-def test_instances_of_a_new_class(kind_of_class: str, ours: Implementation) -> None:
+def test_instances_of_a_new_class(kind_of_class: str, ours: Implementation, a_part_of: APartOf) -> None:
     """A list of instances, the class of which comes with the first one; C may write the others."""
-    for n in (8, 48, 999, 1000, 1001, 2002):
+    for n in a_part_of((8, 48, 999, 1000, 1001, 2002)):
         made = _instances_of(kind_of_class, n)
         with contextlib.suppress(Exception):
             dill.dumps(made, 2)
@@ -1321,13 +1323,13 @@ def test_instances_of_a_new_class(kind_of_class: str, ours: Implementation) -> N
 @needs_code
 @both
 @pytest.mark.parametrize("protocol", [4, 5])
-def test_instances_at_the_edge_of_a_frame(protocol: int, ours: Implementation) -> None:
+def test_instances_at_the_edge_of_a_frame(protocol: int, ours: Implementation, a_part_of: APartOf) -> None:
     """Wherever in a frame the second instance begins."""
     made = _instances_of("plain", 60)
     file = io.BytesIO()
     dill.Pickler(file, 4).dump(made[:1])
     n = len(file.getvalue())
-    for before in (*range(65_536 - n - 30, 65_536 - n + 60), *range(65_500, 65_540, 3)):
+    for before in a_part_of((*range(65_536 - n - 30, 65_536 - n + 60), *range(65_500, 65_540, 3))):
         check(ORACLE, ours, _dumps([["x" * 60_000, "y" * (before - 60_000)], made]), protocols=(protocol,))
 
 

@@ -27,6 +27,7 @@ from oracle import objects
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run, check
 from oracle.engines import ORACLE, OURS, PURE, Pure, Stock
+from oracle.parts import APartOf
 
 import fastpickle
 from fastpickle import hooks
@@ -874,7 +875,7 @@ def test_like_what_c_gave_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_dill(name: str) -> None:
+def test_dill(name: str, a_part_of: APartOf) -> None:
     """The bytes are dill's, by its own functions and picklers, and by those of the backend."""
     dill = pytest.importorskip("dill")
     dill.extend(False)
@@ -887,14 +888,14 @@ def test_dill(name: str) -> None:
         pickler.dump([obj, 1])
         return file.getvalue()
 
-    for around in (
+    for around in a_part_of((
         lambda x: x,
         lambda x: [x, {"a": 1}],
         lambda x: {"a": x, "__name__": "sys"},
         lambda x: {"a": x, "b": vars(colorsys), **dict.fromkeys(range(5))},
         lambda x: {"a": 1, "b": x, "n": len(vars(sys.modules["__main__"]))},
         lambda x: [dict.fromkeys(range(len(vars(sys.modules["__main__"])))), x],
-    ):
+    )):  # fmt: skip
         for protocol in (2, 4, 5):
             obj = around(SMALL[name]())
             try:
@@ -974,15 +975,15 @@ def _reduced_once(run: Run, obj: Any, name: str, value: Callable[[], Any]) -> An
 
 
 @pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
-def test_reduces_of_instances_run_once(ours: Implementation) -> None:
+def test_reduces_of_instances_run_once(ours: Implementation, a_part_of: APartOf) -> None:
     """What an instance of a builtin type has of its own is asked as often as by stock, whatever comes of it."""
-    for value in (
+    for value in a_part_of((
         lambda: "function",
         lambda: (objects.make, (1,)),
         lambda: (objects.make,),
         lambda: 1 / 0,
         lambda: None,
-    ):
+    )):  # fmt: skip
         for make, name in (
             (lambda: ValueError(1), "__reduce__"),
             (lambda: ValueError(1), "__reduce_ex__"),

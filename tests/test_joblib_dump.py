@@ -18,6 +18,7 @@ from oracle import objects, strategies
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run
 from oracle.engines import Stock
+from oracle.parts import APartOf
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
@@ -412,12 +413,11 @@ def test_known() -> None:
     assert hooks.plan(backend.NumpyPickler(io.BytesIO()))
 
 
-def test_at_random() -> None:
+def test_at_random(a_part_of: APartOf) -> None:
     """Random nests of plain data, instances and arrays."""
-    rng = random.Random(20261123)
     kinds = [*arrays().values()]
 
-    def make(depth: int) -> Any:
+    def make(rng: random.Random, depth: int) -> Any:
         choice = rng.random()
         if choice < 0.1:
             return rng.choice(kinds)
@@ -425,16 +425,16 @@ def test_at_random() -> None:
             return rng.choice((1, -5, 2.5, None, True, f"text {rng.randrange(20)}", b"raw", 1 << 70))
         if choice < 0.45:
             return Model(rng.randrange(4))
-        items = [make(depth - 1) for _ in range(rng.choice((0, 1, 2, 3, 5, 60)) if depth < 4 else 5)]
+        items = [make(rng, depth - 1) for _ in range(rng.choice((0, 1, 2, 3, 5, 60)) if depth < 4 else 5)]
         kind = rng.choice((list, tuple, dict))
         return {f"key {i}": x for i, x in enumerate(items)} if kind is dict else kind(items)
 
-    for _ in range(300 if strategies.is_thorough() else 60):
-        obj = make(5)
+    for seed in a_part_of(range(300 if strategies.is_thorough() else 60)):
+        obj = make(random.Random(seed), 5)
         for protocol in (2, 4, 5):
             files = io.BytesIO(), io.BytesIO(), io.BytesIO()
             joblib.dump(obj, files[0], protocol=protocol)
             with fastpickle.patched():
                 joblib.dump(obj, files[1], protocol=protocol)
             backend.dump(obj, files[2], protocol=protocol)
-            assert files[0].getvalue() == files[1].getvalue() == files[2].getvalue()
+            assert files[0].getvalue() == files[1].getvalue() == files[2].getvalue(), seed

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from oracle.compare import stock_dumps
+from oracle.parts import APartOf
 
 import fastpickle
 from fastpickle import _stdlib
@@ -151,9 +152,9 @@ FOLLOWING: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
-def test_end_of_a_frame(name: str, mended: list[bool]) -> None:
+def test_end_of_a_frame(name: str, mended: list[bool], a_part_of: APartOf) -> None:
     """Frames end at the first object that is saved when they are full, also where mending has made them shorter."""
-    for n in range(40):
+    for n in a_part_of(range(40)):
         awkward = [dict.fromkeys(range(1000)), [*range(1001)], set(range(1000))][n % 3]
         filler = FRAME - len(stock_dumps(awkward, 4)) - 50 + n
         obj = [awkward, "x" * filler, FOLLOWING[name](), "y" * (FRAME - 20), FOLLOWING[name](), [None] * 60]
@@ -287,10 +288,10 @@ def test_number_of_ends_must_be_right() -> None:
         assert mending.mend([pickled], True, mending.Wanted(ends)) is None
 
 
-def test_bytes_that_are_no_pickle() -> None:
+def test_bytes_that_are_no_pickle(a_part_of: APartOf) -> None:
     """Where the bytes behind what looks like a batch mean nothing, it is none."""
-    rng = random.Random(1)
-    for n in range(300):
+    for n in a_part_of(range(300)):
+        rng = random.Random(n)
         noise = b"e(" + rng.randbytes(n % 40) + b"u(" + rng.randbytes(n)
         check([noise, dict.fromkeys(range(1000), noise), [noise] * 1001], 4)
 
@@ -364,10 +365,10 @@ def test_end_that_is_not_recognized() -> None:
                 check([*range(1000), (lookalike, "x" * FRAME, lookalike * FRAME)], 4)
 
 
-def test_frame_ends_behind_a_mark() -> None:
+def test_frame_ends_behind_a_mark(a_part_of: APartOf) -> None:
     """Where a batch begins at the end of a frame, there is nothing to be seen of its first object."""
     for kind in dict, str, int:
-        for n in range(20):
+        for n in a_part_of(range(20)):
             texts = [f"text {i}" for i in range(999)]
             filler = FRAME - len(stock_dumps(["", *texts, "e(Ne"], 4)) + 10 + n
             first: Any = {"a": 1} if kind is dict else kind(7_000_000)
@@ -464,16 +465,16 @@ def test_long_container_of_an_earlier_dump(protocol: int) -> None:
 
 
 @pytest.mark.parametrize("n", [3000, 3001, 10_000, 20_001])
-def test_own_end_among_numbers(n: int) -> None:
+def test_own_end_among_numbers(n: int, a_part_of: APartOf) -> None:
     """The end of all is seen where it must be, unless a frame ends before it."""
     numbers = random.Random(n)
-    for last in 1, 2.5, "text", None:
+    for last in a_part_of((1, 2.5, "text", None)):
         for obj in (
             [*(_looking(numbers) for _ in range(n - 1)), last],
             {**{str(i): _looking(numbers) for i in range(n - 1)}, "last": last},
         ):
             check(obj, 1, 4)
-    for filler in range(FRAME - 9060, FRAME - 9000, 1):  # the frame is full before, in, or behind the end
+    for filler in a_part_of(range(FRAME - 9060, FRAME - 9000)):  # the frame is full before, in, or behind the end
         check(["x" * filler, *(_looking(numbers) for _ in range(999)), 2.5], 4)
 
 
@@ -501,15 +502,15 @@ OPENED: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", OPENED)
-def test_opened(kind: str) -> None:
+def test_opened(kind: str, a_part_of: APartOf) -> None:
     """Ends are sought of what is opened in the bytes only: each kind alone among many MARKs is found."""
     opened = OPENED[kind]()
     check([opened], 1, 2, 3, 4, 5)  # its end is behind the first thousand bytes
-    for rows in (
+    for rows in a_part_of((
         [[i, i, i, i] for i in range(300)],
         [(i, i, i, i) for i in range(300)],
         [{i: i, "i": i} for i in range(300)],
-    ):
+    )):  # fmt: skip
         check([rows, opened], 1, 2, 3, 4, 5)
         check([*rows, opened], 1, 2, 3, 4, 5)
         check([*rows, opened, *rows], 1, 2, 3, 4, 5)
@@ -594,10 +595,11 @@ ELEMENTS: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("n", [0, 1, 20, 999, 1000, 1001, 2000])
 @pytest.mark.parametrize("item", ELEMENTS)
-def test_sets(n: int, item: Any) -> None:
+def test_sets(n: int, item: Any, a_part_of: APartOf) -> None:
     """A list of sets, the elements of which may have awkward containers in them."""
     small = {*range(20)}
-    for obj in ([{*range(n)}] * 60, [small, {*range(n)}] * 30, [{item, *range(i, i + 20)} for i in range(max(60, n))]):
+    lists = [{*range(n)}] * 60, [small, {*range(n)}] * 30, [{item, *range(i, i + 20)} for i in range(max(60, n))]
+    for obj in a_part_of(lists):
         check([*obj], 1, 3, 4, 5)
         check([Refused(), [*obj]], 2, 4)
         check([*obj, {item}, [None] * n], 1, 4, 5)
@@ -638,17 +640,17 @@ KEYS: dict[str, Callable[[int], Any]] = {
 
 @pytest.mark.parametrize("n", [2_500, 11_000, 12_001, 31_000])
 @pytest.mark.parametrize("name", KEYS)
-def test_keys_of_batches(name: str, n: int) -> None:
+def test_keys_of_batches(name: str, n: int, a_part_of: APartOf) -> None:
     """A dict's own batches are known by its keys: numbers, and dicts in it, may look like them."""
     key = KEYS[name]
     again = [key(i) for i in (1000, 2000)]  # equal to a key of the dict, but for numbers another object
-    for hidden in (
+    for hidden in a_part_of((
         None,
         dict.fromkeys(range(1000)),
         {**dict.fromkeys(range(-1000, 0)), again[0]: 1},
         [dict.fromkeys(range(1000)), *again],
         {**dict.fromkeys(range(-1000, 0)), again[1]: [*range(1001)]},
-    ):
+    )):  # fmt: skip
         # 10,357 is the bytes of SETITEMS MARK; as a number of two bytes it has the next key behind it.
         values = {key(i): 10_357 if i % 999 == 5 else i for i in range(n)}
         values[key(n // 2)] = hidden

@@ -14,6 +14,7 @@ from oracle import objects
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_dumps
 from oracle.engines import ORACLE, OURS, Pure, Stock
+from oracle.parts import APartOf
 
 import fastpickle
 from fastpickle import graft, hooks
@@ -89,7 +90,7 @@ def test_value(name: str, ours: Implementation) -> None:
 
 @pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
 @pytest.mark.parametrize("name", ["a state", "rows", "instances", "itself", "frames"])
-def test_reduce_that_uses_its_pickler(name: str, ours: Implementation) -> None:
+def test_reduce_that_uses_its_pickler(name: str, ours: Implementation, a_part_of: APartOf) -> None:
     """It dumps, and saves, and gives its pickler a hook, before it gives what is few or much."""
 
     def dumps(run: Run) -> None:
@@ -114,7 +115,7 @@ def test_reduce_that_uses_its_pickler(name: str, ours: Implementation) -> None:
     def begins(run: Run) -> None:
         run.pickler.framer.start_framing()
 
-    for act in (dumps, saves, listens, clears, frames, inits, begins):
+    for act in a_part_of((dumps, saves, listens, clears, frames, inits, begins)):
 
         def steps(run: Run, act: Callable[[Run], None] = act) -> None:
             acted: list[int] = []

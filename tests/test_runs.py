@@ -16,6 +16,7 @@ import pytest
 from oracle import tables
 from oracle.compare import PythonFile, Run, check, describe
 from oracle.engines import ORACLE, PURE, Pure, Stock
+from oracle.parts import APartOf
 
 import fastpickle
 from fastpickle import runs
@@ -101,8 +102,8 @@ KINDS: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.parametrize("block", range(SEEDS))
-def test_random_tables(block: int) -> None:
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+def test_random_tables(block: int, a_part_of: APartOf) -> None:
+    for seed in a_part_of(range(block * BLOCK, (block + 1) * BLOCK)):
         obj = tables.table(seed)()
         try:
             check_object(obj)
@@ -196,9 +197,9 @@ def test_soak_tables() -> None:
 
 
 @pytest.mark.parametrize("name", tables.ATOMS)
-def test_column(name: str) -> None:
+def test_column(name: str, a_part_of: APartOf) -> None:
     """Each kind of atom alone, as the keys or values of a dict, and in rows, at the lengths where something changes."""
-    for n in (1, 2, 7, 8, 9, 16, 256, 999, 1000, 1001, 2000):
+    for n in a_part_of((1, 2, 7, 8, 9, 16, 256, 999, 1000, 1001, 2000)):
         make = tables.ATOMS[name](random.Random(n))
         values = [make(i) for i in range(n)]
         protocols = (1, 2, 3, 4, 5) if n < 20 else (2, 4) if n in (256, 1001) else (4,)
@@ -218,10 +219,10 @@ def test_column(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", tables.INSTANCES)
-def test_instances(name: str) -> None:
+def test_instances(name: str, a_part_of: APartOf) -> None:
     """Each kind of instance, alone and in rows; what is somebody's code runs just as often as in stock."""
     make = tables.INSTANCES[name]
-    for n in (7, 8, 30, 1001):
+    for n in a_part_of((7, 8, 30, 1001)):
         values: list[Any] = [lambda i: f"{i}", lambda i: [i], lambda i: "the same"]
         for value in values + [lambda i: i, lambda i: None] * (n < 1000):
             objs = [make(value(i), i) for i in range(n)]
@@ -324,10 +325,10 @@ ROWS: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_end_of_a_frame(name: str) -> None:
+def test_end_of_a_frame(name: str, a_part_of: APartOf) -> None:
     """The frame is as full as can be when the run begins: it ends before, in and after each of the first rows."""
     rows = [ROWS[name](i) for i in range(41)]  # the last of "atoms" takes one byte
-    for n in range(64_900, 65_560, 1 if name in ("atoms", "dicts", "nested") else 3):
+    for n in a_part_of(range(64_900, 65_560, 1 if name in ("atoms", "dicts", "nested") else 3)):
         obj = ["".join(["x"] * n), rows]
         assert dumped(Stock, obj, 4) == dumped(Pure, obj, 4), n
 
@@ -677,8 +678,8 @@ def test_subclasses() -> None:
             column[place] = usual
 
 
-def test_long_rows() -> None:
-    for n in (63, 64, 65, 999, 1000, 1001, 2001):
+def test_long_rows(a_part_of: APartOf) -> None:
+    for n in a_part_of((63, 64, 65, 999, 1000, 1001, 2001)):
         check_object([[i % 3] * n for i in range(20)])
         check_object([[i % 3] * (n + i % 2) for i in range(20)])
         check_object([(i,) * n for i in range(20)])
@@ -818,10 +819,10 @@ LENGTHS = (
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 @pytest.mark.parametrize("kind", TEXTS)
-def test_texts_of_any_length(kind: str, lengths: tuple[int, ...]) -> None:
+def test_texts_of_any_length(kind: str, lengths: tuple[int, ...], a_part_of: APartOf) -> None:
     """As many are written at once as there is room for: whatever their length, new and shared, alone and in pairs."""
     make = TEXTS[kind]
-    for seed, most in enumerate((60, 999, 1000, 1001, 2050)):
+    for seed, most in a_part_of(enumerate((60, 999, 1000, 1001, 2050))):
         rng = random.Random(seed)
         size = max(lengths)
         texts = [make(size if i % 11 == 5 else rng.choice(lengths), i) for i in range(min(most, 2_000_000 // size))]
@@ -855,12 +856,12 @@ def test_headers(header: Any) -> None:
         assert known == expected[:2048]
 
 
-def test_texts_at_the_end_of_a_frame() -> None:
+def test_texts_at_the_end_of_a_frame(a_part_of: APartOf) -> None:
     """The frame is nearly full when they begin: none, or some of them, go into it."""
     for kind, make in TEXTS.items():
         texts = [make(7 + 300 * (i % 5 == 3), i) for i in range(60)]
         pairs = dict.fromkeys(texts, texts[0])
-        for n in (*range(63_000, 65_400, 61), *range(65_400, 65_540)):
+        for n in a_part_of((*range(63_000, 65_400, 61), *range(65_400, 65_540))):
             obj = ["".join(["x"] * n), texts, pairs]
             assert dumped(Stock, obj, 4) == dumped(Pure, obj, 4), (kind, n)
 

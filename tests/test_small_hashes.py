@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from oracle.allowed import PYPY
+from oracle.parts import APartOf
 
 import fastpickle
 from fastpickle import hooks
@@ -226,16 +227,17 @@ def _value(rng: random.Random, depth: int) -> Any:
     return dict(zip(keys, items, strict=True))
 
 
-def test_random_data(tried: list[bool]) -> None:
-    for seed in range(1500):
+def test_random_data(tried: list[bool], a_part_of: APartOf) -> None:
+    seeds = a_part_of(range(1500))
+    for seed in seeds:
         rng = random.Random(seed)
         obj = [_value(rng, 3) for _ in range(rng.randrange(1, 4))]
         protocol = rng.randrange(2, pickle.HIGHEST_PROTOCOL + 1)
         expected = outcome(made(joblib.hashing.Hasher, protocol), obj)
         with fastpickle.patched():
             assert outcome(made(joblib.hashing.Hasher, protocol), obj) == expected, seed
-    assert sum(tried) > 300
-    assert tried.count(False) > 300
+    assert sum(tried) > len(seeds) / 5
+    assert tried.count(False) > len(seeds) / 5
 
 
 class _Kept(io.BytesIO):

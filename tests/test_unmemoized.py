@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from oracle.compare import Implementation, Run, stock_dumps
 from oracle.compare import check as _check
+from oracle.parts import APartOf
 from test_graft import OURS, STOCK, Custom, Hooked
 
 import fastpickle
@@ -296,12 +297,12 @@ def test_prefix(n: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("n", [60, 1000, 1001])
-def test_prefix_at_the_end_of_a_frame(n: int) -> None:
+def test_prefix_at_the_end_of_a_frame(n: int, a_part_of: APartOf) -> None:
     """At each place before it, where that is told from what is taken to be the size, and where it is full."""
     texts = [f"{i:03}" for i in range(n)]
     size = len(pickle.dumps(texts))
     places = {*range(200), *range(size - 20, size + 90), *range(16 * n, 16 * n + 90)}
-    for left in sorted(places):
+    for left in a_part_of(sorted(places)):
         first = ["x" * 60_000, "y" * max(0, FRAME - 60_000 - left)]
         check(STOCK, OURS, lambda run, f=first: run.pickler.dump([Custom(1), f, texts, Custom(2)]), protocols=(4,))
 

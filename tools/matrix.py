@@ -40,6 +40,7 @@ ROOT = Path(__file__).resolve().parent.parent
 """The project's folder."""
 
 PASSED, FAILED, MISSING, SKIPPED, STOPPED, NOT_RUN = "passed", "FAILED", "MISSING", "skipped", "STOPPED", "not run"
+NO_TIME = "no time"
 
 _WITHOUT_TESTS = ("lint", "types")
 """Environments that check something else than tests; any other that runs none has failed."""
@@ -81,6 +82,7 @@ examples:
   python3 tools/matrix.py                             the quick selection
   python3 tools/matrix.py --full                      everything
   python3 tools/matrix.py --full --list               what that would run, and on which interpreter
+  python3 tools/matrix.py --full --untimed            what CI runs: README's compat table needs the times, CI does not
   python3 tools/matrix.py -e py314 -- -k graft        what follows -- goes to pytest, or to python -m compat
 """
 
@@ -182,6 +184,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="an environment that takes longer is ended, and has failed; 0 for no limit (default: %(default)s)",
     )
+    parser.add_argument(
+        "--within",
+        type=float,
+        metavar="SECONDS",
+        help="begin no environment after that; those left out are named, and are no error",
+    )
+    parser.add_argument(
+        "--untimed", action="store_true", help="let the compat suites compare only, and time no entry points"
+    )
     parser.add_argument("--list", action="store_true", help="only show what would run, on which interpreter")
     parser.add_argument(
         "--allow-missing", action="store_true", help="skip an environment whose interpreter is missing; no error"
@@ -213,7 +224,8 @@ def env_names(text: str) -> list[str]:
 
 def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     """Choose the environments, run them, and print the table and the last line."""
-    tox = _tox()
+    began = time.monotonic()
+    tox = _tox(untimed=options.untimed)
     every = mirror.call(tox.command("list", "-q", "--no-desc", "-d"), "tox list", settings=tox.settings).split()
     if options.full or options.env:
         envs = list(dict.fromkeys(options.env or every))
@@ -234,7 +246,9 @@ def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
             tox = _with_wheel(tox)
         results: list[Result] = []
         for env, name in plan:
-            if name is None or name in found:
+            if options.within is not None and time.monotonic() - began > options.within:
+                results.append(Result(env, label(name, found), NO_TIME))
+            elif name is None or name in found:
                 results.append(_run_env(tox, env, label(name, found), rest, options.timeout))
             else:
                 status, failed = (SKIPPED, 0) if options.allow_missing else (MISSING, 1)
@@ -293,8 +307,11 @@ def label(name: str | None, found: Mapping[str, Interpreter]) -> str:
 # Running
 
 
-def _tox() -> Tox:
+def _tox(*, untimed: bool) -> Tox:
     """Get tox, and the settings that make it take the interpreters from our folder.
+
+    Args:
+        untimed: have the compat suites time nothing.
 
     Raises:
         ToolError: it cannot be had.
@@ -311,6 +328,8 @@ def _tox() -> Tox:
         "UV_PYTHON_PREFERENCE": "system",  # else uv's own Pythons go before those on PATH
         "PYTHONUNBUFFERED": "1",
     }
+    if untimed:
+        settings["COMPAT_OPTIONS"] = "--untimed"
     if given := os.environ.get("FASTPICKLE_CACHE"):
         settings["FASTPICKLE_CACHE"] = str(Path(given).resolve())  # tox changes the folder
     logs = cache / "logs"
@@ -465,6 +484,8 @@ def report(results: Sequence[Result], missing: Mapping[str, str], logs: Path, *,
             print(f"\n{one.env}:")
             for line in read_failures(log.read_text(encoding="utf-8", errors="replace")):
                 print(f"  {line[:_WIDEST]}")
+    if left_out := [one.env for one in results if one.status == NO_TIME]:
+        print(f"there was no time for {', '.join(left_out)}")
     print(f"the output of each is in {logs}")
     passed = sum(one.counts.passed for one in results)
     failed = sum(one.counts.failed for one in results)

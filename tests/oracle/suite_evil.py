@@ -21,6 +21,7 @@ import fastpickle
 from . import hooked, objects
 from .allowed import PYPY
 from .compare import PythonFile, Run
+from .parts import APartOf
 from .suite_hooks import small
 from .suite_values import Suite
 
@@ -500,7 +501,7 @@ class EvilSuite(Suite):
 
         self.check_made(make)
 
-    def test_iterators(self) -> None:
+    def test_iterators(self, a_part_of: APartOf) -> None:
         """Iterators of list items and of pairs: malformed, raising, longer than a batch, changing things."""
         forms: list[Callable[[Run], Any]] = [
             lambda run: (list, (), None, iter(range(1001))),
@@ -523,7 +524,7 @@ class EvilSuite(Suite):
             lambda run: (dict, (), None, None, 0),
             lambda run: (list, (), None, False, ""),
         ]
-        for form in forms:
+        for form in a_part_of(forms):
             for cls in (None, "records save", "records memoize"):
                 self.check(
                     lambda run: run.pickler.dump([1, objects.Reduced(lambda self: form(run)), (1, 2)]),
