@@ -329,12 +329,12 @@ def test_own_data_is_measured_alone(tmp_path: Path, capsys: pytest.CaptureFixtur
     """With ``--data`` or ``--import`` workloads are measured only if asked for."""
     path = tmp_path / "[mine]:lock:.json"
     path.write_text('{"a": [1, 2]}')
-    assert cli.main(["bench", "--data", str(path), "--import", "json:__all__"]) == 0
+    assert cli.main(["bench", "--quick", "--data", str(path), "--import", "json:__all__"]) == 0
     out = capsys.readouterr().out
     assert "[mine]:lock:.json" in out
     assert "json:__all__" in out
     assert not any(name in out for name in workloads.WORKLOADS)
-    assert cli.main(["bench", "--data", str(path), "--workload", "small_dict"]) == 0
+    assert cli.main(["bench", "--quick", "--data", str(path), "--workload", "small_dict"]) == 0
     assert "small_dict" in capsys.readouterr().out
 
 

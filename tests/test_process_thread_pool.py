@@ -33,6 +33,7 @@ from typing import Any
 import pytest
 from executors import tasks
 from executors.leftovers import nothing_left
+from oracle.parts import APartOf
 
 from fastpickle.concurrent import ProcessThreadPoolExecutor, dispatcher, records
 from fastpickle.concurrent import worker as worker_module
@@ -696,9 +697,9 @@ class TestBroken:
         """A thousand kills at random moments, with load: every future ends, and nothing is left."""
         _chaos(int(os.environ.get("CHAOS_KILLS", "1000")))
 
-    def test_some_chaos(self) -> None:
+    def test_some_chaos(self, a_part_of: APartOf) -> None:
         """Some of them in every run."""
-        _chaos(30)
+        _chaos(len(a_part_of(range(30))))
 
 
 def _chaos(kills: int) -> None:

@@ -30,7 +30,7 @@ class APartOf(Protocol):
     """The fixture ``a_part_of``."""
 
     def __call__(self, things: Iterable[T], /) -> list[T]:
-        """Take of what a test goes through as much as the run takes of the cases: all, or a quarter and at least one."""
+        """Take of what a test goes through as much as the run takes of cases: all, or a quarter and at least one."""
 
 
 def _number(name: str) -> int:
