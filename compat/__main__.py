@@ -95,7 +95,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--test", action="append", default=[], help="run this test only, by its id (can be repeated)")
     parser.add_argument("--jobs", type=_positive, default=2, help="processes at once (default: 2)")
     parser.add_argument("--timeout", type=_positive, default=300, help="seconds for one process (default: 300)")
-    parser.add_argument("--untimed", action="store_true", help="compare the library's entry points; do not time them")
+    parser.add_argument(
+        "--untimed",
+        action="store_true",
+        help="compare the library's entry points, do not time them, and keep nothing for README's table",
+    )
     parser.add_argument("--source", type=Path, help="cloudpickle's source tarball, or the folder it unpacks to")
     parser.add_argument("--skip-missing", action="store_true", help="where something is missing, say so and exit 0")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line per unit, and the tests not counted")

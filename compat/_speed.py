@@ -130,12 +130,13 @@ def main() -> int:
         The exit status, 0.
     """
     suite, output, *options = sys.argv[1:]
+    timed = "--untimed" not in options
     prefer_installed()
     patched = importlib.import_module("fastpickle").patched
     entries = importlib.import_module(f"compat.{suite}.speed").entries(real_data())
     with Path(output).open("w", encoding="utf-8") as file:
         for entry, call in entries.items():
-            print(json.dumps(asdict(measure(entry, call, patched, timed=not options))), file=file, flush=True)
+            print(json.dumps(asdict(measure(entry, call, patched, timed=timed))), file=file, flush=True)
     return 0
 
 

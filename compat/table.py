@@ -17,6 +17,9 @@ from pathlib import Path
 from compat._results import Cell, cells
 from compat._suite import MissingInput
 
+_RUNS = "python tools/matrix.py --full, then tox run -m rest"
+"""What makes the table anew."""
+
 _BEGIN, _END = "<!-- matrix: python -m compat.table -->", "<!-- /matrix -->"
 
 _EPILOG = """\
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(text)
         else:
             if _are_mixed(known):
-                raise MissingInput("these runs are of different states of fastpickle: python tools/matrix.py --full")
+                raise MissingInput(f"these runs are of different states of fastpickle: {_RUNS}")
             write(options.write, text)
     except MissingInput as missing:
         print(f"python -m compat.table: {missing}", file=sys.stderr)
@@ -71,7 +74,7 @@ def table(known: Sequence[Cell]) -> str:
         MissingInput: there are none.
     """
     if not known:
-        raise MissingInput("no suite has been run yet on this machine: python tools/matrix.py --full")
+        raise MissingInput(f"no suite has been run yet on this machine: {_RUNS}")
     pythons = sorted({cell.python for cell in known}, key=_order)
     rows = [["library", "", *pythons], ["---", "---", *["--:"] * len(pythons)]]
     for suite in sorted({cell.suite for cell in known}, key=lambda suite: (suite != "cpython", suite)):
@@ -140,7 +143,7 @@ def _faster(cell: Cell | None, entry: str) -> str:
     """Say how much faster an entry point is."""
     for speed in cell.speeds if cell else ():
         if speed.entry == entry:
-            return f"{speed.faster:.2f}x" if speed.faster else "fails" if speed.same else "**differs**"
+            return f"{speed.faster:.2f}x" if speed.faster else "fails" if speed.fails else "**differs**"
     return ""
 
 

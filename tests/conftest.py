@@ -1,9 +1,9 @@
 """What all tests share: profiles for Hypothesis, and the promise that no test leaves the stock pickler changed.
 
-A run that names no tests takes a quarter of each test's cases, the same one each time on one Python and another on the
-next, in two to three minutes, as CI does on most Pythons; ``pytest --all`` takes them all, as CI does on 3.13, and so
-does a run that names a file or gives -k, --lf or --ff.  ``--part`` takes a quarter of your choice, also of what is
-named.
+A run that names no tests takes a quarter of each test's cases (``oracle.parts``), the same one each time on one Python
+and another on the next, in three to five minutes, as CI does on most Pythons; ``pytest --all`` takes them all, as CI
+does on 3.13, and so does a run that names a file or gives -k, --lf or --ff.  ``--part`` takes a quarter of your choice,
+also of what is named.
 """
 
 from __future__ import annotations

@@ -1081,9 +1081,9 @@ def test_templates(ours: Implementation, a_part_of: APartOf) -> None:
         code = x.__code__
         for _ in range(3):  # met, learnt, known
             check(ORACLE, ours, _dumps(x), protocols=(2, 4))
-        parts = (*code.co_consts, code.co_consts, code.co_names, code.co_varnames, code.co_name, code.co_filename,
-                 code.co_linetable, code.co_code, code.co_argcount, ())  # fmt: skip
-        for part in a_part_of(parts):
+        constants = (*code.co_consts, code.co_consts, code.co_names, code.co_varnames, code.co_name, code.co_filename,
+                     code.co_linetable, code.co_code, code.co_argcount, ())  # fmt: skip
+        for part in a_part_of(constants):
             check(ORACLE, ours, _dumps([part, x, part]), protocols=(4,))
 
             def steps(run: Run, x: Any = x, part: Any = part) -> None:
@@ -1100,7 +1100,7 @@ def test_templates(ours: Implementation, a_part_of: APartOf) -> None:
             run.pickler.dump(x)
 
         check(ORACLE, ours, again, protocols=(4,))
-        for n in a_part_of(range(240, 258)):
+        for n in (*a_part_of(range(240, 254)), *range(254, 258)):
             check(ORACLE, ours, _dumps([[f"text {i}" for i in range(n)], x, x]), protocols=(4,))
 
 

@@ -888,14 +888,15 @@ def test_dill(name: str, a_part_of: APartOf) -> None:
         pickler.dump([obj, 1])
         return file.getvalue()
 
-    for around in a_part_of((
+    arounds = (
         lambda x: x,
         lambda x: [x, {"a": 1}],
         lambda x: {"a": x, "__name__": "sys"},
         lambda x: {"a": x, "b": vars(colorsys), **dict.fromkeys(range(5))},
         lambda x: {"a": 1, "b": x, "n": len(vars(sys.modules["__main__"]))},
         lambda x: [dict.fromkeys(range(len(vars(sys.modules["__main__"])))), x],
-    )):  # fmt: skip
+    )
+    for around in a_part_of(arounds):
         for protocol in (2, 4, 5):
             obj = around(SMALL[name]())
             try:
@@ -977,13 +978,14 @@ def _reduced_once(run: Run, obj: Any, name: str, value: Callable[[], Any]) -> An
 @pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
 def test_reduces_of_instances_run_once(ours: Implementation, a_part_of: APartOf) -> None:
     """What an instance of a builtin type has of its own is asked as often as by stock, whatever comes of it."""
-    for value in a_part_of((
+    values = (
         lambda: "function",
         lambda: (objects.make, (1,)),
         lambda: (objects.make,),
         lambda: 1 / 0,
         lambda: None,
-    )):  # fmt: skip
+    )
+    for value in a_part_of(values):
         for make, name in (
             (lambda: ValueError(1), "__reduce__"),
             (lambda: ValueError(1), "__reduce_ex__"),

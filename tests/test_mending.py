@@ -467,14 +467,15 @@ def test_long_container_of_an_earlier_dump(protocol: int) -> None:
 @pytest.mark.parametrize("n", [3000, 3001, 10_000, 20_001])
 def test_own_end_among_numbers(n: int, a_part_of: APartOf) -> None:
     """The end of all is seen where it must be, unless a frame ends before it."""
-    numbers = random.Random(n)
     for last in a_part_of((1, 2.5, "text", None)):
+        numbers = random.Random(n)
         for obj in (
             [*(_looking(numbers) for _ in range(n - 1)), last],
             {**{str(i): _looking(numbers) for i in range(n - 1)}, "last": last},
         ):
             check(obj, 1, 4)
     for filler in a_part_of(range(FRAME - 9060, FRAME - 9000)):  # the frame is full before, in, or behind the end
+        numbers = random.Random(filler)
         check(["x" * filler, *(_looking(numbers) for _ in range(999)), 2.5], 4)
 
 
@@ -506,11 +507,12 @@ def test_opened(kind: str, a_part_of: APartOf) -> None:
     """Ends are sought of what is opened in the bytes only: each kind alone among many MARKs is found."""
     opened = OPENED[kind]()
     check([opened], 1, 2, 3, 4, 5)  # its end is behind the first thousand bytes
-    for rows in a_part_of((
+    all_rows = (
         [[i, i, i, i] for i in range(300)],
         [(i, i, i, i) for i in range(300)],
         [{i: i, "i": i} for i in range(300)],
-    )):  # fmt: skip
+    )
+    for rows in a_part_of(all_rows):
         check([rows, opened], 1, 2, 3, 4, 5)
         check([*rows, opened], 1, 2, 3, 4, 5)
         check([*rows, opened, *rows], 1, 2, 3, 4, 5)
@@ -644,13 +646,14 @@ def test_keys_of_batches(name: str, n: int, a_part_of: APartOf) -> None:
     """A dict's own batches are known by its keys: numbers, and dicts in it, may look like them."""
     key = KEYS[name]
     again = [key(i) for i in (1000, 2000)]  # equal to a key of the dict, but for numbers another object
-    for hidden in a_part_of((
+    all_hidden = (
         None,
         dict.fromkeys(range(1000)),
         {**dict.fromkeys(range(-1000, 0)), again[0]: 1},
         [dict.fromkeys(range(1000)), *again],
         {**dict.fromkeys(range(-1000, 0)), again[1]: [*range(1001)]},
-    )):  # fmt: skip
+    )
+    for hidden in a_part_of(all_hidden):
         # 10,357 is the bytes of SETITEMS MARK; as a number of two bytes it has the next key behind it.
         values = {key(i): 10_357 if i % 999 == 5 else i for i in range(n)}
         values[key(n // 2)] = hidden

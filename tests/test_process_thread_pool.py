@@ -699,12 +699,13 @@ class TestBroken:
 
     def test_some_chaos(self, a_part_of: APartOf) -> None:
         """Some of them in every run."""
-        _chaos(len(a_part_of(range(30))))
+        for seed in a_part_of(range(4)):
+            _chaos(8, seed)
 
 
-def _chaos(kills: int) -> None:
+def _chaos(kills: int, seed: int = 0) -> None:
     """Kill workers at random moments while they start, run, wait, send and end."""
-    rng = random.Random(kills)
+    rng = random.Random(seed)
     done = 0
     faulthandler.register(signal.SIGUSR1, sys.__stderr__)  # for `_state_of`
     while done < kills:

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -450,17 +451,20 @@ def test_what_failed_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 def test_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """What there is no time for is named, and is no error; what has begun goes on."""
     tox = matrix.Tox("", tmp_path / "tox", {}, tmp_path)
-    monkeypatch.setattr(matrix, "_tox", lambda untimed: tox)
+    monkeypatch.setattr(matrix, "_tox", lambda *, untimed: tox)
     monkeypatch.setattr(matrix, "_run_env", lambda tox, env, *others: Result(env, "", matrix.PASSED, Counts(1, 0)))
     monkeypatch.setattr(matrix.mirror, "call", lambda *words, **settings: "lint types")
     monkeypatch.setattr(matrix.interpreters, "gather", lambda *names, **settings: ({}, {}))
     for within, ran in (["--within", "15"], 1), (["--within", "20"], 2), ([], 2):
         clock = itertools.count(step=10)  # it is looked at once before all, and before each environment
-        monkeypatch.setattr(matrix.time, "monotonic", clock.__next__)
+        monkeypatch.setattr(matrix, "time", types.SimpleNamespace(monotonic=clock.__next__))
         assert matrix.main(["-e", "lint,types", *within]) == 0
         out = capsys.readouterr().out
         assert out.endswith(f"{ran} passed, 0 failed\n")
         assert ("there was no time for types\n" in out) == (ran == 1)
+    assert matrix.main(["-e", "lint,types", "--within", "-1"]) == 1, "a run of nothing has shown nothing"
+    assert matrix.main(["-e", "py399", "--within", "-1"]) == 1
+    assert "the interpreter 3.99 is missing" in capsys.readouterr().out
 
 
 def test_run_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -9,7 +9,7 @@
     tox run -e ENV, one after another ──► the terminal and logs/ENV.log ──► a table and "N passed, N failed"
 
 The cache, ``.cache/matrix/`` beside the project or ``$FASTPICKLE_CACHE/matrix/``, has the virtual environment with tox,
-tox's own folder and the logs.  Environments do not run side by side: each uses two processes itself.
+tox's own folder and the logs.  Environments do not run side by side: each uses two processes or more itself.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MOST_NAMED, _LAST_LINES, _WIDEST = 20, 15, 300
 """For each environment that failed: how many failed tests are named, how many lines are shown if none is, how long."""
 
 _TIMEOUT = 1500
-"""Seconds that an environment may take by default: twice what the longest one, PyPy's, takes on a slow machine."""
+"""Seconds that an environment may take by default: half as much again as the longest, 3.13's, on a slow machine."""
 
 _DESCRIPTION = """\
 Run the project's test matrix with tox.
@@ -82,7 +82,7 @@ examples:
   python3 tools/matrix.py                             the quick selection
   python3 tools/matrix.py --full                      everything
   python3 tools/matrix.py --full --list               what that would run, and on which interpreter
-  python3 tools/matrix.py --full --untimed            what CI runs: README's compat table needs the times, CI does not
+  python3 tools/matrix.py --full --untimed            what CI runs (.ci/run): the times are for README's compat table
   python3 tools/matrix.py -e py314 -- -k graft        what follows -- goes to pytest, or to python -m compat
 """
 
@@ -102,7 +102,7 @@ class Result:
     Attributes:
         env: its name.
         python: the interpreter, for the table.
-        status: PASSED, FAILED, MISSING, SKIPPED, STOPPED or NOT_RUN.
+        status: PASSED, FAILED, MISSING, SKIPPED, STOPPED, NOT_RUN or NO_TIME.
         counts: its tests; one failed if it failed without a failed test.
         seconds: how long it took.
     """
@@ -246,13 +246,13 @@ def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
             tox = _with_wheel(tox)
         results: list[Result] = []
         for env, name in plan:
-            if options.within is not None and time.monotonic() - began > options.within:
-                results.append(Result(env, label(name, found), NO_TIME))
-            elif name is None or name in found:
-                results.append(_run_env(tox, env, label(name, found), rest, options.timeout))
-            else:
+            if name is not None and name not in found:
                 status, failed = (SKIPPED, 0) if options.allow_missing else (MISSING, 1)
                 results.append(Result(env, label(name, found), status, Counts(0, failed)))
+            elif options.within is not None and time.monotonic() - began > options.within:
+                results.append(Result(env, label(name, found), NO_TIME))
+            else:
+                results.append(_run_env(tox, env, label(name, found), rest, options.timeout))
             if results[-1].status == STOPPED:
                 results += [Result(env, label(name, found), NOT_RUN) for env, name in plan[len(results) :]]
                 break
@@ -327,9 +327,8 @@ def _tox(*, untimed: bool) -> Tox:
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_PYTHON_PREFERENCE": "system",  # else uv's own Pythons go before those on PATH
         "PYTHONUNBUFFERED": "1",
+        "COMPAT_OPTIONS": "--untimed" if untimed else "",
     }
-    if untimed:
-        settings["COMPAT_OPTIONS"] = "--untimed"
     if given := os.environ.get("FASTPICKLE_CACHE"):
         settings["FASTPICKLE_CACHE"] = str(Path(given).resolve())  # tox changes the folder
     logs = cache / "logs"
@@ -490,6 +489,8 @@ def report(results: Sequence[Result], missing: Mapping[str, str], logs: Path, *,
     passed = sum(one.counts.passed for one in results)
     failed = sum(one.counts.failed for one in results)
     print(f"\n{passed} passed, {failed} failed", flush=True)
+    if all(one.status == NO_TIME for one in results):
+        return 1
     return int(any(one.status in (FAILED, MISSING, STOPPED) for one in results))
 
 

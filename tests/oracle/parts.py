@@ -1,7 +1,8 @@
-"""Which part of the tests a run takes: a quarter of each test's cases, and of what a long test goes through, or all.
+"""Which part of the tests a run takes: a quarter of each test's cases, and of what a long test goes through; or all.
 
 Every fourth case may have one protocol in all of them, so cases go by a sum of their names.  What a test goes through
-goes by its place, so that each part has of the beginning, the middle and the end.
+goes by its place, so that each part has of the beginning, the middle and the end; at which one a case begins, other
+bits of that sum tell.  A case is in one part only: all of what it goes through is seen where all is run, on one Python.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ class APartOf(Protocol):
         """Take of what a test goes through as much as the run takes of cases: all, or a quarter and at least one."""
 
 
-def _number(name: str) -> int:
-    return zlib.crc32(name.encode())
+def _part_and_first(name: str) -> tuple[int, int]:
+    """Give the part that a case is in, and at which of the things that it goes through its quarter of them begins."""
+    first, part = divmod(zlib.crc32(name.encode()), PARTS)
+    return part, first % PARTS
 
 
 def some_cases(items: list[pytest.Item], part: int) -> set[pytest.Item]:
@@ -44,7 +47,7 @@ def some_cases(items: list[pytest.Item], part: int) -> set[pytest.Item]:
         tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     found: set[pytest.Item] = set()
     for cases in tests.values():
-        some = [case for case in cases if _number(case.nodeid) % PARTS == part]
+        some = [case for case in cases if _part_and_first(case.nodeid)[0] == part]
         found.update(cases if len(cases) <= _FEW_CASES else some or cases[:1])
     return found
 
@@ -52,4 +55,6 @@ def some_cases(items: list[pytest.Item], part: int) -> set[pytest.Item]:
 def some_things(things: Iterable[T], part: int | None, name: str) -> list[T]:
     """Take a part of what a test goes through; of each case another one."""
     listed = list(things)
-    return listed if part is None else listed[(part + _number(name)) % PARTS :: PARTS] or listed[:1]
+    if part is None:
+        return listed
+    return listed[(part + _part_and_first(name)[1]) % PARTS :: PARTS] or listed[:1]
