@@ -490,7 +490,7 @@ def report(results: Sequence[Result], missing: Mapping[str, str], logs: Path, *,
     failed = sum(one.counts.failed for one in results)
     print(f"\n{passed} passed, {failed} failed", flush=True)
     if all(one.status == NO_TIME for one in results):
-        return 1
+        return 1  # a run of nothing has shown nothing
     return int(any(one.status in (FAILED, MISSING, STOPPED) for one in results))
 
 

@@ -173,11 +173,11 @@ def _memo(pickler: Any) -> object:
     return [(entry[0], _kind(entry[1])) if type(entry) is tuple else entry for entry in memo.values()]
 
 
-def _kind(obj: object) -> object:
+def _kind(obj: Any) -> object:
     """Tell what is in a memo from what may be there in its place; most of it is of these types, and there is much."""
     if type(obj) is str:
         return obj
-    return (type(obj), len(obj)) if type(obj) in (list, dict, tuple) else describe(obj)  # type: ignore[arg-type]
+    return (type(obj), len(obj)) if type(obj) in (list, dict, tuple) else describe(obj)
 
 
 def use(
