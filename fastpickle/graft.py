@@ -63,6 +63,7 @@ from .accelerator.weights import weight
 from .doubts import doubt
 from .engine.parts import SHORTEST_RUN
 from .hooks import Plan
+from .interrupts import is_interrupt
 from .objects.instances import has_only_a_dict
 from .objects.known import METACLASS_IDS, find_hiding
 from .objects.last import last
@@ -170,7 +171,9 @@ def at_once(pickler: Any, obj: Any) -> bool:
             or are_somebodys(obj, t)  # as `Pickler.save` asks
         ):
             return False
-    except Exception:  # it is a descriptor that raises, or has no hash; the stack is full
+    except Exception as exc:  # it is a descriptor that raises, or has no hash; the stack is full
+        if is_interrupt(exc):
+            raise
         return False
     plan = hooks.plan(pickler)
     rule = plan.graft_rule
@@ -469,7 +472,9 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
     try:
         if find_hiding(pickler, plan, t) is None:  # not before: it notes the slots in the class, as a reduce does
             args = None
-    except Exception:  # as if C had asked (`is_written`)
+    except Exception as exc:  # as if C had asked (`is_written`)
+        if is_interrupt(exc):
+            raise
         args = None
     if args is not None:
         grafter = _written_items(pickler, plan, args, batch, 1)

@@ -71,6 +71,7 @@ from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
 from .engine.reduce import save_object
 from .hooks import AS_LAST, ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan, entry_writers, writers
+from .interrupts import is_interrupt
 from .objects.last import MOST_OF_FEW, last
 from .objects.likely import is_little, is_somebodys, somebodys
 from .objects.values import AS_CLASS, old_value, value_by
@@ -162,7 +163,9 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if may_graft and (id(t) in CONTAINER_IDS or (type(t) is type and writers)):
                     try:
                         write = writers.get(id(type(self).dump))
-                    except Exception:  # it is a descriptor that raises
+                    except Exception as exc:  # it is a descriptor that raises
+                        if is_interrupt(exc):
+                            raise
                         write = None
                     if write is not None and write(self, obj):
                         return

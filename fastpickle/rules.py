@@ -14,6 +14,8 @@ from pickle import EMPTY_DICT
 from types import MappingProxyType
 from typing import Any, Final
 
+from .interrupts import is_interrupt
+
 __all__ = ["LIBRARIES", "GraftRule", "HashRule", "load_library", "texts_of"]
 
 
@@ -178,5 +180,7 @@ def load_library(function: Any) -> None:
         if backend is not None:
             try:
                 importlib.import_module(backend)
-            except Exception:  # a version that the backend cannot even be imported with is an unknown one
+            except Exception as exc:  # a version that the backend cannot even be imported with is an unknown one
+                if is_interrupt(exc):
+                    raise
                 LIBRARIES.pop(name, None)

@@ -29,6 +29,7 @@ from typing import Any, Final
 from ._stdlib import BATCHSIZE
 from .engine.groups import Groups, Kinds, Rows
 from .hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, PLAIN_IDS, are_fetched
+from .interrupts import is_interrupt
 from .opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES
 
 # fmt: off
@@ -133,9 +134,9 @@ def encode(
         forget(memo, before)
         if isinstance(exc, _Untaught):
             return b""
-        if isinstance(exc, Exception):  # what cannot be saved fails again where it is saved one by one
-            return None
-        raise
+        if is_interrupt(exc):
+            raise
+        return None  # what cannot be saved fails again where it is saved one by one
 
 
 def _in_turn(columns: list[list[Any]]) -> list[Any]:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -170,6 +171,25 @@ def test_hostile_objects_fail_their_task_only(
     exc = pool.submit(inside.hostile, when, what).exception(10)
     assert isinstance(exc, interpreters.NotShareableError)
     assert "result not shareable" in str(exc)
+    assert [*pool.map(tasks.same, range(4))] == [0, 1, 2, 3]
+
+
+@needs_interpreters
+def test_timeout_while_pickled(pool: InterpreterPoolExecutor) -> None:
+    """What a signal's handler raises in `submit` is the caller's, of whatever type: the task has no part in it."""
+    too_late = TimeoutError("too late")
+
+    def handler(signum: int, frame: Any) -> None:
+        raise too_late
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        for args in ((inside.Signalling(),), ((b"x" * 200_000, inside.Signalling()),)):
+            with pytest.raises(TimeoutError) as caught:
+                pool.submit(tasks.same, *args)
+            assert caught.value is too_late
+    finally:
+        signal.signal(signal.SIGUSR1, before)
     assert [*pool.map(tasks.same, range(4))] == [0, 1, 2, 3]
 
 

@@ -18,6 +18,7 @@ from .. import hooks
 from .._stdlib import BATCHSIZE, memoized
 from ..doubts import doubt
 from ..hooks import Plan
+from ..interrupts import is_interrupt
 from .cpickler import ROOM, BeginAgain, Splice, dump, give_back, is_written, take, take_asking, use
 from .differences import made_ours
 from .lazymemo import IN_BATCHES, join_memo, keep_memo
@@ -164,7 +165,9 @@ class _Chunks:
         self.kind = kind
         try:
             self._rewind()
-        except Exception:  # a function comes first, or what was written is another thing by now
+        except Exception as exc:  # a function comes first, or what was written is another thing by now
+            if is_interrupt(exc):
+                raise
             self.kind = take_asking
             self._rewind()
 

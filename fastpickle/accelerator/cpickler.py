@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from .._stdlib import CPickler
 from ..hooks import Plan, are_fetched
+from ..interrupts import GivenUp, is_interrupt
 from ..objects import arrays
 from ..objects.asked import Names
 from ..objects.instances import calls_its_class
@@ -234,11 +235,11 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
         raise Refused
 
 
-class BeginAgain(Exception):
+class BeginAgain(GivenUp):
     """Another kind of C pickler is to begin again: the argument gives one."""
 
 
-class TooMuch(Exception):
+class TooMuch(GivenUp):
     """The C pickler has written more than there is room for where it was to go."""
 
 
@@ -508,7 +509,9 @@ def is_written(grafter: Any, obj: Any) -> bool:
         dump(grafter, obj)
     except BeginAgain:
         raise
-    except Exception:
+    except Exception as exc:
+        if is_interrupt(exc):
+            raise
         return False
     return True
 
@@ -525,8 +528,8 @@ def dump(grafter: Any, obj: Any) -> None:
         return
     try:
         grafter.dump_seeking(grafter, obj)
-    except Exception:
-        if grafter.table.has_other:  # C says that the import failed
+    except Exception as exc:
+        if grafter.table.has_other and not is_interrupt(exc):  # C says that the import failed
             raise BeginAgain(take_asking) from None
         raise
 
@@ -544,7 +547,9 @@ def may_be_fetched(grafter: Any, obj: Any) -> bool:
         dump(grafter, obj)
     except (Refused, BeginAgain):
         return False
-    except Exception:
+    except Exception as exc:
+        if is_interrupt(exc):
+            raise
         return True
     finally:
         grafter.fast = False

@@ -24,6 +24,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from ..hooks import STOCK_RULE, Plan
+from ..interrupts import is_interrupt
 from .cpickler import LARGE_TABLE, give_back, prepare_to_keep, unordered
 
 __all__ = [
@@ -104,7 +105,9 @@ def _keys_in_order(memo: dict[int, tuple[int, Any]], start: int) -> list[int]:
     keys = [*islice(memo, start, None)]
     try:
         return [key for _, key in sorted(zip(map(_index, map(memo.__getitem__, keys)), keys, strict=True))]
-    except Exception:  # another thread has put other things there
+    except Exception as exc:  # another thread has put other things there
+        if is_interrupt(exc):
+            raise
         return keys
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 from .. import hooks
 from .._stdlib import MAY_RUN_OUT_OF_STACK, Framer, is_usual_file
 from ..hooks import Plan
+from ..interrupts import is_interrupt
 from ..objects.known import is_refused
 from ..objects.likely import is_somebodys
 from ..rules import GraftRule
@@ -113,7 +114,9 @@ def has_refused(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         return False
     try:
         some = obj[:: -(n // 3)] if t is list else (next(reversed(obj.values()), None),)
-    except RuntimeError:  # another thread has changed it
+    except RuntimeError as exc:  # another thread has changed it
+        if is_interrupt(exc):
+            raise
         return False
     return any(id(kind) not in hooks.PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
 

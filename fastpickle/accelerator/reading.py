@@ -21,6 +21,7 @@ from struct import error, pack, unpack_from
 from typing import Any, Final
 
 from .._stdlib import BATCHSIZE
+from ..interrupts import GivenUp
 from .splicing import content
 
 # fmt: off
@@ -213,7 +214,7 @@ def is_opcode(piece: Any, place: int) -> bool:
     return Reader(piece).opcode(start, place) == place
 
 
-class Unclear(Exception):
+class Unclear(GivenUp):
     """It is not certain what the bytes mean."""
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from .._stdlib import Framer
 from ..hooks import Plan
+from ..interrupts import is_interrupt
 from .cpickler import LARGE, prefixes
 
 __all__ = ["FEW_BYTES", "content", "padding", "restore", "write", "write_dump", "write_pieces", "write_whole"]
@@ -67,7 +68,9 @@ def write_whole(framer: Any, pieces: list[Any]) -> bool:
             file.seek(len(data))
         else:
             framer.file_write(data)
-    except Exception:  # it is closed, or there is a memoryview of it
+    except Exception as exc:  # it is closed, or there is a memoryview of it
+        if is_interrupt(exc):
+            raise
         return False
     return True
 
@@ -141,6 +144,8 @@ def write_pieces(framer: Any, pieces: list[Any], start: int, ours: int, tail: in
     try:
         _splice(framer, pieces, start, ours, tail)
     except Exception as exc:
+        if is_interrupt(exc):
+            raise
         failed = [exc.with_traceback(None)]  # not to be kept by what its traceback keeps
     else:
         return True

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from .. import hooks
+from ..interrupts import is_interrupt
 from .offers import FEWEST
 
 __all__ = ["full_weight", "has_much", "weight"]
@@ -81,8 +82,9 @@ def _some_of(obj: Any) -> Any:
             return [obj[0], obj[n // 2], obj[-1]] if n > 2 else obj
         if t is dict and n:
             return [next(iter(obj.values())), next(reversed(obj.values()))]
-    except (LookupError, RuntimeError, StopIteration):  # another thread is changing it
-        pass
+    except (LookupError, RuntimeError, StopIteration) as exc:  # another thread is changing it
+        if is_interrupt(exc):
+            raise
     return ()
 
 

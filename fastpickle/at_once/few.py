@@ -34,6 +34,7 @@ from ..engine.levels import Level, note_levels, save_levels
 from ..engine.loop import save_all
 from ..engine.reduce import LIST_ITERATORS, WRITTEN_IN_C, are_pairs_nobodys, reduced, usual_form
 from ..hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
+from ..interrupts import is_interrupt
 from ..objects.asked import HIDES_WHAT_IS_READ, hides_no_reduce
 from ..objects.instances import has_known_reduce, has_only_a_dict
 from ..objects.known import METACLASS_IDS, has_reduce_entry
@@ -145,11 +146,11 @@ def save_few(
             levels,
             _FEW_PIECES if may_graft and rule is STOCK_RULE else _MOST_PIECES,
         )
-    except Exception:  # another thread has changed something; the stack is full
+    except BaseException as exc:  # another thread has changed something; the stack is full
+        if is_interrupt(exc):
+            memo.clear()
+            raise
         return False
-    except BaseException:  # an interrupt
-        memo.clear()
-        raise
     if found == _ALL:
         pieces.append(STOP)
         return True

@@ -25,6 +25,7 @@ from ..accelerator.glance import is_of_large_atoms
 from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
 from ..accelerator.splicing import FEW_BYTES, write_whole
 from ..hooks import ATOM_IDS, CONTAINER_IDS, STOCK_RULE, entries_of
+from ..interrupts import is_interrupt
 from ..objects.last import are_few, last
 from ..objects.likely import are_for_stock, is_for_stock
 
@@ -119,7 +120,9 @@ class Quick:
                 return write_whole(framer, [pickled])
             try:
                 write(pickled)
-            except Exception:  # it is closed, or there is a memoryview of it
+            except Exception as exc:  # it is closed, or there is a memoryview of it
+                if is_interrupt(exc):
+                    raise
                 return False
             return True
         if pickled is not None:
@@ -199,7 +202,9 @@ class Quick:
                     if rule is STOCK_RULE:
                         return c_dumps(obj, protocol)  # into a buffer of its own, so that nothing is joined
                     return joined(self._stand_ins[protocol], plan, obj)
-                except Exception:  # Python will find the same, or manage: another thread may have changed it
+                except Exception as exc:  # Python will find the same, or manage: another thread may have changed it
+                    if is_interrupt(exc):
+                        raise
                     return b""
             self._written = 0
         # What follows is graft.dumps() without the calls that take longer than a small dump.
@@ -216,7 +221,9 @@ class Quick:
         except BeginAgain as again:
             pickled = graft.dumps(pickler, plan, obj, *again.args) or b""
             pieces.clear()
-        except Exception:
+        except Exception as exc:
+            if is_interrupt(exc):
+                raise
             is_kept = grafter.__sizeof__() <= LARGE_TABLE  # with what it has not handed over
             pickled = b""
             pieces.clear()

@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import hooks
 from .._stdlib import TELLS_WHOSE
+from ..interrupts import is_interrupt
 from ..objects.last import MOST_OF_FEW, are_few, last, types_at_top
 from ..objects.likely import is_for_stock, is_leaf
 from ..older import overrides_batches
@@ -49,7 +50,9 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
             or pickler._fastpickle_plan is not None
         ):
             return False
-    except Exception:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
+    except Exception as exc:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
+        if is_interrupt(exc):
+            raise
         return False
     return True
 
@@ -67,5 +70,6 @@ def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
             last.remember_few(save, refused or types, refused)
         elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps
             last.remember_few(save, types, refused)
-    except Exception:  # the stack is full, and all is written; another thread has changed a dict
-        pass
+    except Exception as exc:  # the stack is full, and all is written; another thread has changed a dict
+        if is_interrupt(exc):
+            raise

@@ -28,6 +28,7 @@ from ..digests import small_hashes
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN, PLAIN_IDS, STOCK_RULE, Plan
+from ..interrupts import is_interrupt
 from ..objects.arrays import HEAP_TYPE
 from ..objects.instances import has_only_a_dict
 from ..objects.known import METACLASS_IDS
@@ -189,7 +190,9 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
             and pickler._fastpickle_plan is None  # not inside of a dump
         ):
             return None
-    except Exception:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
+    except Exception as exc:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
+        if is_interrupt(exc):
+            raise
         return False
     plan = hooks.plan(pickler)
     rule = plan.small_rule
@@ -242,12 +245,11 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
                 content = _content(obj, t, _MANY)
         if is_for_few and not is_all and pieces and rule is not STOCK_RULE:
             is_for_few = not _may_have_names(rule, plan.proto, lengths, b"".join(pieces), memo)
-    except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
+    except BaseException as exc:  # surrogates; another thread has changed a dict; too deep
         memo.clear()
+        if not isinstance(exc, (UnicodeEncodeError, RuntimeError)) or is_interrupt(exc):  # nothing is written
+            raise
         return False
-    except BaseException:  # an interrupt: nothing is written
-        memo.clear()
-        raise
     if is_for_few and not is_all:
         opened.append((None, None, iter(() if opened else (obj,))))
         is_saved = save_few(pickler, plan, rule, lengths, obj, pieces, opened, may_graft, content >= _MUCH)

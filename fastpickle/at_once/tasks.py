@@ -35,6 +35,7 @@ from ..engine.encoders import (
 )
 from ..engine.levels import Level
 from ..hooks import ATOM_IDS, Plan
+from ..interrupts import is_interrupt
 from ..objects.asked import HIDES_WHAT_IS_READ
 from ..objects.bytecode import is_alike
 from ..objects.known import METACLASS_IDS, reduce_entry
@@ -93,8 +94,9 @@ def encode_task(pickler: Any, plan: Plan, obj: Any, memo: Memo, pieces: list[byt
             encode(parts, obj, memo, 0, pieces)
             if not parts.to_append:
                 return True
-    except Exception:  # what cannot be saved fails again where it is saved one by one
-        pass
+    except Exception as exc:  # what cannot be saved fails again where it is saved one by one
+        if is_interrupt(exc):
+            raise
     last.remember_not_at_once(_key(_function_of(obj, type(obj), _LEVELS)))
     return False
 
@@ -122,11 +124,11 @@ def save_task(pickler: Any, plan: Plan, obj: Any) -> bool:
         if levels:
             owner, _, items = levels[-1]
             is_much = any(may_be_plain(x, type(x)) for x in owner[items.__reduce__()[2] :])
-    except Exception:  # as above
+    except BaseException as exc:  # as above
+        if is_interrupt(exc):
+            memo.clear()
+            raise
         levels = []
-    except BaseException:  # an interrupt
-        memo.clear()
-        raise
     if not levels:
         memo.clear()
         last.remember_not_at_once(_key(_function_of(obj, tuple, _LEVELS)))

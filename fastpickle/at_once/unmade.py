@@ -16,6 +16,7 @@ from .. import hooks
 from ..accelerator.offers import FEWEST
 from ..accelerator.splicing import write_dump
 from ..hooks import STOCK_RULE, entries_of
+from ..interrupts import is_interrupt
 from .quick import attributes_of, makes_of
 from .small import encode_plain
 
@@ -76,7 +77,9 @@ class Unmade:
         try:
             if encode_plain(obj, t, 0, {}, pieces, []) < 0:
                 return False
-        except (UnicodeEncodeError, RuntimeError):  # surrogates; another thread has changed a dict; too deep
+        except (UnicodeEncodeError, RuntimeError) as exc:  # surrogates; another thread has changed a dict; too deep
+            if is_interrupt(exc):
+                raise
             return False
         pieces.append(STOP)
         return write_dump(file.write, protocol, b"".join(pieces))

@@ -49,6 +49,7 @@ from ..engine.encoders import (
 )
 from ..engine.template import Template
 from ..engine.tries import Tries
+from ..interrupts import is_interrupt
 from ..objects.arrays import HEAP_TYPE, array_type
 from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
 from ._dill_again import Again
@@ -295,7 +296,9 @@ def _encode_all(
         to_append = [*parts.to_append]
         try:
             _encode_steps(parts, steps, memo, i, pieces)
-        except Exception:  # they are for `_finish`, and `parts` is no longer needed
+        except Exception as exc:  # they are for `_finish`, and `parts` is no longer needed
+            if is_interrupt(exc):
+                raise
             _tries_of_steps.note_failure(pieces[n:])
             forget(memo, i)
             del pieces[n:]

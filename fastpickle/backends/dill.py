@@ -34,6 +34,7 @@ from ..at_once.tasks import is_task
 from ..digests import hashing
 from ..doubts import doubt, holds, outside
 from ..hooks import NUMBER_IDS
+from ..interrupts import is_interrupt
 from ..objects.arrays import is_little
 from ..objects.asked import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
@@ -259,7 +260,9 @@ def _is_task(obj: Any) -> bool:
     """Tell whether what is dumped looks like a task that may be encoded at once."""
     try:
         return bool(is_task(obj, type(obj)))
-    except Exception:  # another thread has changed a dict; the stack is full
+    except Exception as exc:  # another thread has changed a dict; the stack is full
+        if is_interrupt(exc):
+            raise
         return False
 
 

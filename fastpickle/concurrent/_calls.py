@@ -17,6 +17,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..interrupts import is_interrupt
 from . import _inside
 from .mapping import call_chunk
 from .serializers import Serializer
@@ -46,6 +47,7 @@ def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...]
 
     Raises:
         NotShareableError: it cannot be pickled; the reason is the cause.
+        Exception: what a signal's handler raised meanwhile.
     """
     beside = _inside.Beside()
     kind = _inside.CALL
@@ -72,8 +74,9 @@ def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...]
         if code is None:
             try:
                 message = serializer.dumps(obj, buffer_callback=beside.collect)
-            except Exception:
-                if serializer.name != "pickle" or kind != _inside.CALL or (code := stateless(fn)) is None:
+            except Exception as exc:
+                is_other = is_interrupt(exc) or serializer.name != "pickle" or kind != _inside.CALL
+                if is_other or (code := stateless(fn)) is None:
                     raise
         if code is not None:
             kind = _inside.CODE
@@ -82,6 +85,8 @@ def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...]
     except KeyboardInterrupt:
         raise
     except BaseException as exc:
+        if isinstance(exc, Exception) and is_interrupt(exc):
+            raise
         exc.__traceback__ = None  # its frames would keep the arguments alive as long as the future
         hint = '; serializer="dill" or "cloudpickle" may' if serializer.name == "pickle" else ""
         told = f"{type(exc).__name__}: {_text(exc)}"
@@ -98,7 +103,9 @@ def _native(serializer: Serializer, fn: Any, args: tuple[Any, ...], items: tuple
         return None
     try:
         message = serializer.dumps(fn)
-    except Exception:  # the way of all others finds out what else can be done
+    except Exception as exc:  # the way of all others finds out what else can be done
+        if is_interrupt(exc):
+            raise
         return None
     return _inside.NATIVE, message if len(message) <= _inside.COPIED else memoryview(message), *args
 

@@ -22,6 +22,7 @@ from ..doubts import doubt, holds, outside, watched
 from ..engine.levels import end_frozenset, put
 from ..engine.reduce import LIST_ITERATORS, are_pairs_nobodys, is_nobodys, usual_form, watched_parts
 from ..hooks import Plan, Write, hash_savers, saved_by_name
+from ..interrupts import is_interrupt
 from ..objects.instances import is_class_told
 from ..objects.known import METACLASS_IDS, is_by_name, is_heap_type, reducer
 from ..objects.values import AS_CLASS, reduce_value
@@ -51,7 +52,9 @@ def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         if reduce is not None:
             try:
                 rv = reduce(obj)
-            except Exception:  # it would run somebody's code, or fails: then where stock would
+            except Exception as exc:  # it would run somebody's code, or fails: then where stock would
+                if is_interrupt(exc):
+                    raise
                 rv = None
             if rv is not None and save_instance(pickler, plan, obj, rv):
                 return True

@@ -44,6 +44,7 @@ from typing import Any, Final
 from .. import hooks
 from ..accelerator.splicing import write_dump
 from ..engine.columns import write_int
+from ..interrupts import GivenUp, is_interrupt
 from ..opcodes import BINGET, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, pack_binbytes, pack_binfloat, pack_binunicode
 from .shapes import LONG_HEADERS, are_sortable
 
@@ -93,9 +94,12 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
     pieces: list[bytes] = []
     try:
         is_all = _encode(obj, t, memo, pieces, _ATOMS[rule.memoizes_bytes][proto], _PUTS[proto], is_plain_dict)
-    except (_TooLong, UnicodeEncodeError, TypeError, RuntimeError):  # surrogates; keys that cannot be compared;
-        is_all = False  # another thread has changed a dict; too deep
-    except BaseException:  # an interrupt
+    except (_TooLong, UnicodeEncodeError, TypeError, RuntimeError) as exc:  # surrogates; keys that cannot be compared;
+        if is_interrupt(exc):  # another thread has changed a dict; too deep
+            memo.clear()
+            raise
+        is_all = False
+    except BaseException:
         memo.clear()
         raise
     if is_all:
@@ -112,7 +116,9 @@ def _is_small(obj: Any, t: type) -> bool:
         return False
     try:
         values = [*(obj.values() if t is dict else obj)]
-    except RuntimeError:  # another thread has changed it
+    except RuntimeError as exc:  # another thread has changed it
+        if is_interrupt(exc):
+            raise
         return False
     return hooks.PLAIN_IDS.issuperset(map(id, map(type, values))) and _are_few(values)
 
@@ -128,7 +134,7 @@ def _are_few(values: list[Any]) -> bool:
     return len(values) * pieces <= _MOST_PIECES
 
 
-class _TooLong(Exception):
+class _TooLong(GivenUp):
     """A text or bytes is too long."""
 
 

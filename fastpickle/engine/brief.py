@@ -21,6 +21,7 @@ from types import BuiltinFunctionType
 from typing import Any, Final
 
 from ..hooks import Plan
+from ..interrupts import is_interrupt
 from ..objects.asked import HAVE_A_NAME
 from ..objects.instances import GETATTRIBUTES, has_a_usual_name
 from ..opcodes import (
@@ -151,10 +152,9 @@ def save_brief(
         if has_room:
             frame.write(data)
             return True
-    except Exception:  # what cannot be saved fails again where it is saved one by one
-        pass
-    except BaseException:  # an interrupt
-        forget(memo, before)
-        raise
+    except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
+        if is_interrupt(exc):
+            forget(memo, before)
+            raise
     forget(memo, before)
     return False if has_room else None

@@ -22,6 +22,7 @@ from types import NoneType
 from typing import Any, Final, TypeVar
 
 from .._stdlib import BATCHSIZE, Framer
+from ..interrupts import GivenUp
 from ..opcodes import (
     BINGET,
     BININT1,
@@ -84,7 +85,7 @@ Gets = list["bytes | None"]
 _Header = TypeVar("_Header", bytes, str)
 
 
-class Refused(Exception):
+class Refused(GivenUp):
     """The objects are not of one shape."""
 
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from .._stdlib import stock_methods
 from ..hooks import ATOM_IDS, Plan
+from ..interrupts import GivenUp, is_interrupt
 from ..objects.known import extension_registry, finds_names, is_by_name
 from ..opcodes import (
     BINGET,
@@ -155,11 +156,11 @@ def write_at_once(parts: Parts, encode: Callable[..., int], *args: Any, tries: T
                 items.append(x)
             tries.note_success()
             return True
-    except Exception:  # what cannot be saved fails again where it is saved one by one
+    except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
+        if is_interrupt(exc):
+            forget(memo, before)
+            raise
         tries.note_failure(pieces)
-    except BaseException:  # an interrupt
-        forget(memo, before)
-        raise
     forget(memo, before)
     return False
 
@@ -202,7 +203,7 @@ def add_encoder(t: type, encoder: Encoder) -> None:
     brief_ids.add(id(t))
 
 
-class NotBrief(Exception):
+class NotBrief(GivenUp):
     """There is something that only the loop, or stock, can save, or much."""
 
 

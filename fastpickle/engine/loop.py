@@ -282,15 +282,16 @@ def save_all(
                             if k > 1:
                                 write(MARKED_LIST if proto >= 4 else EMPTY_LIST + put(proto, i) + MARK)
                                 opened.append((owner, ending, items))
+                                items = iter(batch)  # first: a signal's handler may run behind a call
                                 ending = APPENDS
                             else:
                                 write(MEMOIZED_LIST if proto >= 4 else EMPTY_LIST + put(proto, i))
                                 if not k:
                                     continue
                                 opened.append((owner, ending, items))
+                                items = iter(batch)
                                 ending = APPEND
                             owner = x
-                            items = iter(batch)
                             spare -= k * _MOST_BYTES
                             if spare < 0:
                                 is_wary = True
@@ -317,15 +318,16 @@ def save_all(
                             if k > 2:
                                 write(MARKED_DICT if proto >= 4 else EMPTY_DICT + put(proto, i) + MARK)
                                 opened.append((owner, ending, items))
+                                items = iter(batch)  # first: a signal's handler may run behind a call
                                 ending = SETITEMS
                             else:
                                 write(MEMOIZED_DICT if proto >= 4 else EMPTY_DICT + put(proto, i))
                                 if not k:
                                     continue
                                 opened.append((owner, ending, items))
+                                items = iter(batch)
                                 ending = SETITEM
                             owner = x
-                            items = iter(batch)
                             spare -= k * _MOST_BYTES
                             if spare < 0:
                                 is_wary = True
@@ -352,9 +354,9 @@ def save_all(
                         if k > 3 or proto < 2:
                             write(MARK)
                         opened.append((owner, ending, items))
+                        items = iter(x)
                         ending = None
                         owner = x
-                        items = iter(x)
                         spare -= k * _MOST_BYTES
                         if spare < 0:
                             is_wary = True
@@ -398,9 +400,9 @@ def save_all(
                             reduced = plan.other(pickler, settled(pickler), obj, None, given)
                     if reduced is not None:
                         opened.append((owner, ending, items))
+                        items = iter(reduced[0])
                         owner = obj
                         ending = reduced
-                        items = iter(reduced[0])
                         spare -= 4 * _MOST_BYTES
                 is_stale = True
                 break
@@ -436,13 +438,14 @@ def save_all(
                             few[0](*few[1])
                         else:
                             opened.append((owner, parts_ending, iter(parts)))
-                            batch, ending = few
+                            batch = few[0]
                             items = iter(batch)
+                            ending = few[1]
                             spare -= len(batch) * _MOST_BYTES + 4 * _MOST_BYTES
                             continue
                     if parts:
-                        ending = parts_ending
                         items = iter(parts)
+                        ending = parts_ending
                         spare -= 4 * _MOST_BYTES
                         if spare < 0:
                             is_wary = True

@@ -21,6 +21,7 @@ from typing import Any, Final
 from .._stdlib import NO_VALUE, PARTS_OF_METHODS, Framer, entry_of
 from ..doubts import Dump, doubt
 from ..hooks import ATOM_IDS, ATOMS, Plan
+from ..interrupts import is_interrupt
 from ..objects.arrays import HEAP_TYPE
 from ..objects.asked import HAVE_A_NAME
 from ..objects.known import METACLASS_IDS
@@ -165,11 +166,10 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
                         if tell() + len(data) < target:
                             write(data)
                             continue
-                    except Exception:  # what cannot be saved fails again where it is saved one by one
-                        pass
-                    except BaseException:  # an interrupt
-                        forget(memo, before)
-                        raise
+                    except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
+                        if is_interrupt(exc):
+                            forget(memo, before)
+                            raise
                     forget(memo, before)
                     return x, reduce, rv
             if not 2 <= len(rv) <= 6 or not save_brief(pickler, plan, x, t, rv):

@@ -26,6 +26,7 @@ from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 from .._stdlib import HAS_KNOWN_BYTECODE
+from ..interrupts import GivenUp, is_interrupt
 
 __all__ = ["Known", "callee", "is_alike", "known", "looks_up_names", "reads"]
 
@@ -97,7 +98,7 @@ _LONGEST: Final = 1000
 _MOST: Final = 4096
 
 
-class _UnknownError(Exception):
+class _UnknownError(GivenUp):
     """An instruction may run anything."""
 
 
@@ -400,7 +401,9 @@ def known(function: Any) -> Known | None:
             _results.clear()
         try:
             does = _run(code)
-        except Exception:  # an instruction that is not known, a name that may not be bound, a code that nobody compiled
+        except Exception as exc:  # an unknown instruction, a name that may not be bound, a code that nobody compiled
+            if is_interrupt(exc):
+                raise
             does = None
         found = _results[id(code)] = code, does
     return found[1]

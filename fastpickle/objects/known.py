@@ -26,6 +26,7 @@ from typing import Any, Final
 from .. import hooks
 from .._stdlib import NO_VALUE, entry_of, stock_methods
 from ..hooks import Plan
+from ..interrupts import GivenUp, is_interrupt
 from .arrays import HEAP_TYPE, is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
 from .asked import ASKED_FOR, METACLASS_IDS, METACLASSES, Names, are_texts, hides_no_reduce
 from .instances import has_own_reduce, is_bare, names, own_reduce, usual_names
@@ -59,7 +60,7 @@ _getattribute: Any = _pickle._getattribute
 extension_registry: Any = copyreg._extension_registry  # type: ignore[attr-defined]  # typeshed does not know it
 
 
-class Refused(Exception):
+class Refused(GivenUp):
     """The C pickler has met something that only Python can save, or has written too much."""
 
 
@@ -156,7 +157,9 @@ def is_refused(pickler: Any, plan: Plan, t: type) -> bool:
         if plan.graft_rule is not None and plan.graft_rule.call_of(pickler, t) is not None:
             return False
         return not (id(type(t)) in METACLASS_IDS or is_dtype(t)) or find_hiding(pickler, plan, t) is None
-    except Exception:  # as if C had asked (`is_written`)
+    except Exception as exc:  # as if C had asked (`is_written`)
+        if is_interrupt(exc):
+            raise
         return True
 
 

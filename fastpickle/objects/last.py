@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ..hooks import CONTAINER_IDS, PLAIN_IDS
+from ..interrupts import is_interrupt
 
 __all__ = ["MOST_OF_FEW", "are_few", "key_of_row", "last", "types_at_top"]
 
@@ -270,8 +271,9 @@ def _likeness(obj: Any, t: type) -> tuple[int, ...]:
         try:
             for x in obj.values() if t is dict else obj:
                 return id(t), id(type(x))
-        except RuntimeError:  # another thread has changed it
-            pass
+        except RuntimeError as exc:  # another thread has changed it
+            if is_interrupt(exc):
+                raise
     return (id(t),)
 
 

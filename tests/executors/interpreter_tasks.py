@@ -42,6 +42,14 @@ class Hostile:
         return raise_it, (self.what, "while unpickled")
 
 
+class Signalling:
+    """Sends a signal to its own process when pickled."""
+
+    def __reduce__(self) -> Any:
+        signal.raise_signal(signal.SIGUSR1)
+        return Signalling, ()
+
+
 def hostile(when: str, what: type[BaseException]) -> Hostile:
     return Hostile(when, what)
 
