@@ -12,17 +12,18 @@ kind are caught:
 
 from __future__ import annotations
 
-import signal
-from functools import partial
-from os.path import dirname, join
-from types import CodeType
+import sys
+from inspect import CO_VARARGS
+from itertools import repeat
+from operator import is_
+from types import FrameType
 from typing import Any, Final
 
 __all__ = ["GivenUp", "is_interrupt"]
 
-_HOME: Final = join(dirname((lambda: None).__code__.co_filename), "")  # as it is in the traceback
-#: Where the errors are defined that C raises for what is saved, or for a file.
-_OF_DATA: Final = frozenset(("builtins", "pickle", "_pickle", "struct", "io"))
+_HOME: Final = __name__.partition(".")[0]
+_STDLIB: Final = sys.stdlib_module_names
+_module_of: Final = vars(type)["__module__"].__get__
 
 
 class GivenUp(Exception):
@@ -36,33 +37,50 @@ def is_interrupt(exc: BaseException) -> bool:
         exc: an exception that has just been caught, with its traceback.
 
     Returns:
-        True for what is no Exception, for what a signal's handler raised, and for what nobody's code raised that is of
-        nobody's type here: another thread did, by `PyThreadState_SetAsyncExc`.  False where the stack is full.
+        True for what is no Exception; for what a signal's handler, or a debugger, raised: the interpreter has given it
+        the frame that it interrupts; and for what is of somebody's type where nobody's code runs, for another thread
+        raised it, by `PyThreadState_SetAsyncExc`.  False where the stack is full.
     """
     if not isinstance(exc, Exception):
         return True
     if isinstance(exc, (GivenUp, RecursionError)):
         return False
-    codes: list[CodeType] = []  # of others
+    is_nobodys = True
     traceback = exc.__traceback__
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not code.co_filename.startswith(_HOME):
-            codes.append(code)
+        frame = traceback.tb_frame
+        home = _root(frame.f_globals.get("__name__"))
+        if home != _HOME:
+            if _interrupts(frame):
+                return True
+            is_nobodys = is_nobodys and home in _STDLIB
         traceback = traceback.tb_next
-    if codes:
-        return not {*map(id, codes)}.isdisjoint(map(id, map(_code_of, map(signal.getsignal, signal.valid_signals()))))
-    return str(type(exc).__module__) not in _OF_DATA
+    return is_nobodys and not _is_stdlibs(type(exc))
 
 
-def _code_of(handler: Any) -> CodeType | None:
-    """Return the code that a signal's handler runs first, if it is written in Python."""
-    while isinstance(handler, partial):
-        handler = handler.func
-    if not callable(handler):  # SIG_DFL
-        return None
-    for function in (handler, getattr(handler, "__func__", None), type(handler).__call__):
-        code = getattr(function, "__code__", None)
-        if type(code) is CodeType:
-            return code
-    return None
+def _root(name: Any) -> str:
+    """Return the first part of a module's name."""
+    return name.partition(".")[0] if type(name) is str else ""
+
+
+def _interrupts(frame: FrameType) -> bool:
+    """Tell whether a function was called with the frame below its own, by position or in its *args."""
+    code = frame.f_code
+    n = code.co_argcount
+    names = code.co_varnames[:n]
+    if code.co_flags & CO_VARARGS:
+        n += code.co_kwonlyargcount
+        names += code.co_varnames[n : n + 1]
+    below = frame.f_back  # not what is below in the traceback: an import takes its own frames out of that
+    if below is None or not names:  # it was a generator; or a class's body, whose names are in anybody's mapping
+        return False
+    given = map(frame.f_locals.get, names)
+    return any(x is below or (type(x) is tuple and any(map(is_, x, repeat(below)))) for x in given)
+
+
+def _is_stdlibs(t: type) -> bool:
+    """Tell whether a type is of the standard library; it is not asked itself."""
+    try:
+        return _root(_module_of(t)) in _STDLIB
+    except AttributeError:  # somebody has deleted that
+        return False

@@ -8,6 +8,7 @@ of the pickle, and the next dump with all of it.
 from __future__ import annotations
 
 import ast
+import bdb
 import contextlib
 import ctypes
 import datetime
@@ -24,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import CodeType, FrameType
 from typing import Any
 
@@ -344,7 +345,9 @@ def test_timer(way: str, make: Callable[[], Any], handler: Handler) -> None:
 
 @pytest.mark.skipif(PYPY, reason="PyPy has no PyThreadState_SetAsyncExc")
 @pytest.mark.usefixtures("no_collection")
-@pytest.mark.parametrize("make", [LARGE["records"], LARGE["dates"]])
+@pytest.mark.parametrize(
+    "make", [LARGE["records"], LARGE["dates"], lambda: [PurePosixPath(f"/{i}") for i in range(9_000)]]
+)
 def test_from_another_thread(make: Callable[[], Any]) -> None:
     """What another thread raises here comes without a handler, but it is of nobody's type."""
     obj = make()
@@ -388,31 +391,84 @@ class Raising(io.BytesIO):
         raise self._exc
 
 
-@pytest.mark.parametrize("make", [lambda f: f, functools.partial, lambda f: functools.partial(functools.partial(f))])
-def test_handlers(make: Callable[[Any], Any], handler: Handler) -> None:
-    """A function, a bound method, or an instance, or a partial of these, may be a handler."""
+def _function(signum: int, frame: Any) -> None:
+    raise ValueError("too late")
 
-    def function(signum: int, frame: Any) -> None:
-        raise ValueError("too late")
 
-    class Owner:
-        def method(self, signum: int, frame: Any) -> None:
+def _once(signum: int, frame: Any) -> None:
+    signal.signal(signum, signal.SIG_DFL)
+    raise ValueError("too late")
+
+
+def _with_any(*args: Any, **kwargs: Any) -> None:
+    raise ValueError("too late")
+
+
+class Owner:
+    """Handlers of other kinds."""
+
+    def __init__(self, signum: int = 0, frame: Any = None) -> None:
+        if signum:
             raise ValueError("too late")
 
-    for one in (function, Owner().method, handler):
-        assert not is_interrupt(_caught(lambda one=one: one(0, None))) or one is handler
-        before = signal.signal(signal.SIGUSR1, make(one))
-        try:
-            assert is_interrupt(_caught(lambda: signal.raise_signal(signal.SIGUSR1)))
-        finally:
-            signal.signal(signal.SIGUSR1, before)
+    def method(self, signum: int, frame: Any) -> None:
+        """Be one."""
+        raise ValueError("too late")
+
+    def _call(self, too: str, signum: int, frame: Any) -> None:
+        raise ValueError(f"{too} late")
+
+    __call__ = functools.partialmethod(_call, "too")
+
+
+HANDLERS: dict[str, Any] = {
+    "a function": _function,
+    "it resets itself": _once,
+    "any arguments": _with_any,
+    "one in another": lambda signum, frame: _function(signum, frame),
+    "a bound method": Owner().method,
+    "an instance": Owner(),
+    "a class": Owner,
+    "a partial": functools.partial(functools.partial(_function)),
+    "with a cache": functools.lru_cache(_function),
+}
+
+
+@pytest.mark.parametrize("one", HANDLERS.values(), ids=[*HANDLERS])
+def test_handlers(one: Any, handler: Handler) -> None:
+    """A handler may be all that can be called; it is told by the frame that it is given."""
+    signal.signal(signal.SIGUSR1, one)
+    assert is_interrupt(_caught(lambda: signal.raise_signal(signal.SIGUSR1)))
+    signal.signal(signal.SIGUSR1, handler)
+    assert not is_interrupt(_caught(lambda: one(1, None)))  # somebody calls it himself
+
+
+def test_a_debugger_is_left() -> None:
+    """BdbQuit, and whatever else a trace function raises, is no error of the data either."""
+
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
+        if frame.f_code.co_name == "is_written":  # of C
+            raise bdb.BdbQuit
+        return None
+
+    outer = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        error = _caught(lambda: fastpickle.Pickler(io.BytesIO(), 4).dump([*range(1000)]))
+    finally:
+        sys.settrace(outer)
+    assert PYPY or type(error) is bdb.BdbQuit
 
 
 def test_errors_of_the_data() -> None:
     """Errors of the data, of somebody's code, and our own are none, of whatever type; what is no Exception is one."""
     for exc in (ValueError("x"), Late("x"), pickle.PicklingError("x"), OSError("x")):
         assert not is_interrupt(_caught(lambda exc=exc: _own_error(exc)))  # it comes of somebody's `write`
-    for function in (lambda: int("x"), lambda: {}[0], lambda: pickle.dumps(threading.Lock())):
+
+    def generate(nothing: None) -> Iterator[int]:  # its frame, which has ended, is above none
+        yield int("x")
+
+    for function in (lambda: next(generate(None)), lambda: {}[0], lambda: pickle.dumps(threading.Lock())):
         assert not is_interrupt(_caught(function))
 
     class Ours(GivenUp):
