@@ -147,8 +147,8 @@ def save_few(
             _FEW_PIECES if may_graft and rule is STOCK_RULE else _MOST_PIECES,
         )
     except BaseException as exc:  # another thread has changed something; the stack is full
+        memo.clear()
         if is_interrupt(exc):
-            memo.clear()
             raise
         return False
     if found == _ALL:

@@ -125,8 +125,8 @@ def save_task(pickler: Any, plan: Plan, obj: Any) -> bool:
             owner, _, items = levels[-1]
             is_much = any(may_be_plain(x, type(x)) for x in owner[items.__reduce__()[2] :])
     except BaseException as exc:  # as above
+        memo.clear()
         if is_interrupt(exc):
-            memo.clear()
             raise
         levels = []
     if not levels:

@@ -94,14 +94,12 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool:
     pieces: list[bytes] = []
     try:
         is_all = _encode(obj, t, memo, pieces, _ATOMS[rule.memoizes_bytes][proto], _PUTS[proto], is_plain_dict)
-    except (_TooLong, UnicodeEncodeError, TypeError, RuntimeError) as exc:  # surrogates; keys that cannot be compared;
-        if is_interrupt(exc):  # another thread has changed a dict; too deep
-            memo.clear()
-            raise
-        is_all = False
-    except BaseException:
+    except BaseException as exc:
         memo.clear()
-        raise
+        # Surrogates; keys that cannot be compared; another thread has changed a dict, or too deep.
+        if not isinstance(exc, (_TooLong, UnicodeEncodeError, TypeError, RuntimeError)) or is_interrupt(exc):
+            raise
+        return False
     if is_all:
         pieces.append(STOP)
         if write_dump(file_write, proto, b"".join(pieces)):

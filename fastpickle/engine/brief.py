@@ -153,8 +153,9 @@ def save_brief(
             frame.write(data)
             return True
     except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
+        forget(memo, before)  # first, as another interrupt may come
         if is_interrupt(exc):
-            forget(memo, before)
             raise
+        return False
     forget(memo, before)
     return False if has_room else None

@@ -157,10 +157,11 @@ def write_at_once(parts: Parts, encode: Callable[..., int], *args: Any, tries: T
             tries.note_success()
             return True
     except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
+        forget(memo, before)
         if is_interrupt(exc):
-            forget(memo, before)
             raise
         tries.note_failure(pieces)
+        return False
     forget(memo, before)
     return False
 

@@ -167,9 +167,10 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
                             write(data)
                             continue
                     except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
+                        forget(memo, before)
                         if is_interrupt(exc):
-                            forget(memo, before)
                             raise
+                        return x, reduce, rv
                     forget(memo, before)
                     return x, reduce, rv
             if not 2 <= len(rv) <= 6 or not save_brief(pickler, plan, x, t, rv):
