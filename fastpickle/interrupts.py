@@ -1,9 +1,9 @@
 """Whether an error is the data's, or an interrupt: a timeout by a signal, or what another thread raises here.
 
 What cannot be written in one way is written in another, so errors are caught: those of the data come again where stock
-has them.  An interrupt would not, and with it a time limit were lost, and so may be any Exception, not just
-KeyboardInterrupt (celery's SoftTimeLimitExceeded, RQ's JobTimeoutException, TimeoutError).  So, wherever errors of any
-kind are caught:
+has them.  An interrupt does not, and a time limit would be lost with it: KeyboardInterrupt is no Exception, but
+celery's SoftTimeLimitExceeded, RQ's JobTimeoutException and TimeoutError are.  So, wherever errors of any kind are
+caught:
 
     except Exception as exc:
         if is_interrupt(exc):
@@ -49,7 +49,7 @@ def is_interrupt(exc: BaseException) -> bool:
     traceback = exc.__traceback__
     while traceback is not None:
         frame = traceback.tb_frame
-        home = _root(frame.f_globals.get("__name__"))
+        home = _root(dict.get(frame.f_globals, "__name__"))  # a subclass may have a get() of its own
         if home != _HOME:
             if _interrupts(frame):
                 return True
