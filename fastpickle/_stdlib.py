@@ -54,6 +54,7 @@ __all__ = [
     "note_value",
     "refuse_reduce_value",
     "refuse_unreducible",
+    "register_at_fork",
     "show_warnings_again",
     "stock_methods",
 ]
@@ -439,6 +440,11 @@ else:
         """Let warnings that were shown once be shown again, as a `catch_warnings()` does when it ends."""
         with warnings.catch_warnings():
             pass
+
+
+# Processes: Windows does not fork.
+
+register_at_fork: Callable[..., None] = getattr(os, "register_at_fork", lambda **functions: None)
 
 
 # Files.

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ._stdlib import StockPickler
+from ._stdlib import StockPickler, register_at_fork
 from .accelerator.lazymemo import fetch_memos
 from .older import batch_methods
 from .pickler import Pickler
@@ -38,7 +38,9 @@ _ATTRIBUTES: Final = tuple(
 )
 _MISSING: Final = object()
 
-_lock = threading.Lock()
+#: A signal's handler that comes meanwhile may install, too.  A forked process has all of an `_enter()`, or none.
+_lock = threading.RLock()
+register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _installed = False  # by install()
 _depth = 0  # how many are open: install(), and `with patched()` blocks
 _originals: dict[str, Any] = {}

@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 from oracle import objects, samples
+from test_install import in_child
 
 import fastpickle
 
@@ -223,3 +224,42 @@ def test_blocks_of_many_threads_overlap(count: int) -> None:
         thread.join()
     assert seen == [True] * count
     assert not fastpickle.is_installed()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_fork_while_other_threads_hold_locks() -> None:
+    """A forked process has none of the threads that had a lock: it would wait for ever."""
+    code = """
+        import io, os, signal, threading
+        import fastpickle
+        from fastpickle import patch
+        from fastpickle.accelerator import lazymemo
+
+        def hold(lock, seconds):
+            with lock:
+                held.release()
+                may_go.wait(seconds)
+
+        held = threading.Semaphore(0)
+        may_go = threading.Event()
+        for lock in (patch._lock, lazymemo._is_fetching, lazymemo._is_dropping):
+            # what a fork waits for is held for a moment; the last one, nobody waits for
+            seconds = 60 if lock is lazymemo._is_dropping else 0.2
+            threading.Thread(target=hold, args=(lock, seconds), daemon=True).start()
+            held.acquire()
+        pid = os.fork()
+        if not pid:
+            signal.alarm(30)
+            with fastpickle.patched():
+                pickler = fastpickle.Pickler(io.BytesIO(), 4)
+                pickler.dump([str(i) for i in range(1000)])
+                assert len(pickler.memo) == 1001
+            assert lazymemo._is_dropping.acquire(blocking=False)
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert lazymemo._is_dropping.locked()
+        for lock in (patch._lock, lazymemo._is_fetching):
+            assert lock.acquire(timeout=10)
+        may_go.set()
+        """
+    in_child(code)

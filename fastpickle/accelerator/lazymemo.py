@@ -23,6 +23,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
+from .._stdlib import register_at_fork
 from ..hooks import STOCK_RULE, Plan
 from ..interrupts import is_interrupt
 from .cpickler import LARGE_TABLE, give_back, prepare_to_keep, unordered
@@ -181,11 +182,22 @@ _times_fetched = 0
 _is_dropping = threading.Lock()
 
 
+def _after_fork() -> None:
+    """Take a new lock, since the thread that had the old one is not there."""
+    global _is_dropping
+    _is_fetching.release()
+    _is_dropping = threading.Lock()
+
+
+register_at_fork(before=_is_fetching.acquire, after_in_parent=_is_fetching.release, after_in_child=_after_fork)
+
+
 def _note(pickler: Any) -> None:
     """Note that the memo of a pickler is with C, for `fetch_memos`."""
     global _most_noted
     _noted.append(weakref.ref(pickler))  # a callback that drops it would take as long as all the rest
-    if len(_noted) > _most_noted and _is_dropping.acquire(blocking=False):
+    lock = _is_dropping  # a finalizer may fork
+    if len(_noted) > _most_noted and lock.acquire(blocking=False):
         try:
             for _ in range(len(_noted)):
                 noted = _noted[0]()
@@ -194,7 +206,7 @@ def _note(pickler: Any) -> None:
                 _noted.popleft()
             _most_noted = 2 * len(_noted) + 64
         finally:
-            _is_dropping.release()
+            lock.release()
 
 
 #: What `sys.getrefcount` says of a memo that only its pickler has hold of, and those that ask.
