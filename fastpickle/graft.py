@@ -172,7 +172,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
         ):
             return False
     except Exception as exc:  # it is a descriptor that raises, or has no hash; the stack is full
-        if is_interrupt(exc):
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise
         return False
     plan = hooks.plan(pickler)

@@ -8,6 +8,8 @@ caught:
     except Exception as exc:
         if is_interrupt(exc):
             raise
+
+Where the stack may be full RecursionError is looked for before that, since nothing can be called then.
 """
 
 from __future__ import annotations

@@ -510,7 +510,7 @@ def is_written(grafter: Any, obj: Any) -> bool:
     except BeginAgain:
         raise
     except Exception as exc:
-        if is_interrupt(exc):
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise
         return False
     return True

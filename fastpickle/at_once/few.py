@@ -148,7 +148,7 @@ def save_few(
         )
     except BaseException as exc:  # another thread has changed something; the stack is full
         memo.clear()
-        if is_interrupt(exc):
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise
         return False
     if found == _ALL:

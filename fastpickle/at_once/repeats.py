@@ -51,7 +51,7 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
         ):
             return False
     except Exception as exc:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
-        if is_interrupt(exc):
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise
         return False
     return True
@@ -71,5 +71,5 @@ def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
         elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps
             last.remember_few(save, types, refused)
     except Exception as exc:  # the stack is full, and all is written; another thread has changed a dict
-        if is_interrupt(exc):
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise

@@ -191,7 +191,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
         ):
             return None
     except Exception as exc:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
-        if is_interrupt(exc):
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise
         return False
     plan = hooks.plan(pickler)

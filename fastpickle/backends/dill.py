@@ -261,7 +261,7 @@ def _is_task(obj: Any) -> bool:
     try:
         return bool(is_task(obj, type(obj)))
     except Exception as exc:  # another thread has changed a dict; the stack is full
-        if is_interrupt(exc):
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise
         return False
 

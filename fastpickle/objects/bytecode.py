@@ -402,7 +402,7 @@ def known(function: Any) -> Known | None:
         try:
             does = _run(code)
         except Exception as exc:  # an unknown instruction, a name that may not be bound, a code that nobody compiled
-            if is_interrupt(exc):
+            if type(exc) is not RecursionError and is_interrupt(exc):
                 raise
             does = None
         found = _results[id(code)] = code, does
