@@ -305,6 +305,29 @@ def test_anywhere(way: str, make: Callable[[], Any], handler: Handler, a_part_of
     check_interrupts(way, make(), handler, lambda places: a_part_of(places[:: len(places) // FEW_PLACES + 1]))
 
 
+@pytest.mark.parametrize("make", SHAPES.values(), ids=[*SHAPES])
+@pytest.mark.parametrize("cls", [fastpickle.Pickler, Ungrafted])
+def test_pickler_goes_on(cls: Any, make: Callable[[], Any], handler: Handler, a_part_of: APartOf) -> None:
+    """An interrupted pickler writes all of the next dump, if its memo is cleared; with frames stock's does not."""
+    obj = make()
+    wanted = pickle._dumps(obj, 2)  # type: ignore[attr-defined]  # private to the stdlib
+
+    def dump(k: int) -> tuple[int, str]:
+        file = io.BytesIO()
+        pickler = cls(file, 2)
+        n, _, where = interrupted(lambda: pickler.dump(obj), handler, k)
+        file.seek(0)
+        file.truncate()
+        pickler.clear_memo()
+        interrupted(lambda: pickler.dump(obj), handler, 0)
+        assert file.getvalue() == wanted, where
+        return n, where
+
+    for _ in range(3):
+        n = dump(0)[0]
+    assert [where for k in a_part_of(range(1, n + 1, n // FEW_PLACES + 1)) for where in dump(k)[1:] if where]
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize(("way", "make"), CASES)
 def test_at_many_places(way: str, make: Callable[[], Any], handler: Handler) -> None:
