@@ -230,7 +230,7 @@ def test_blocks_of_many_threads_overlap(count: int) -> None:
 def test_fork_while_other_threads_hold_locks() -> None:
     """A forked process has none of the threads that had a lock: it would wait for ever."""
     code = """
-        import io, os, signal, threading
+        import io, os, signal, threading, warnings
         import fastpickle
         from fastpickle import patch
         from fastpickle.accelerator import lazymemo
@@ -247,6 +247,7 @@ def test_fork_while_other_threads_hold_locks() -> None:
             seconds = 60 if lock is lazymemo._is_dropping else 0.2
             threading.Thread(target=hold, args=(lock, seconds), daemon=True).start()
             held.acquire()
+        warnings.simplefilter("ignore", DeprecationWarning)  # of what this is about
         pid = os.fork()
         if not pid:
             signal.alarm(30)
