@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 from oracle import objects
-from oracle.allowed import PYPY
+from oracle.allowed import DILL_PICKLES_CODE, PYPY
 from oracle.compare import ALL, Implementation, Run, check
-from oracle.dills import ORACLE, PICKLES_CODE, both, dill
+from oracle.dills import ORACLE, both, dill
 
 from fastpickle.objects.last import last
 
@@ -27,7 +27,7 @@ again = pytest.importorskip("fastpickle.backends._dill_again", reason="dill is n
 functions = pytest.importorskip("fastpickle.backends._dill_functions", reason="dill is not installed")
 if PYPY:
     pytest.skip("nothing is written at once there", allow_module_level=True)
-if not PICKLES_CODE:
+if not DILL_PICKLES_CODE:
     pytest.skip("dill pickles no code objects there", allow_module_level=True)
 
 #: More than it takes for a template.

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from oracle import objects
-from oracle.allowed import PYPY
+from oracle.allowed import DILL_PICKLES_CODE, PYPY
 from oracle.compare import ALL, Implementation, Run, check, use
-from oracle.dills import ORACLE, PICKLES_CODE, backend, both, dill
+from oracle.dills import ORACLE, backend, both, dill
 from oracle.parts import APartOf
 
 import fastpickle
@@ -41,7 +41,7 @@ from fastpickle.objects.last import last
 _dill_functions = pytest.importorskip("fastpickle.backends._dill_functions", reason="dill is not installed")
 _dill_code = pytest.importorskip("fastpickle.backends._dill_code", reason="dill is not installed")
 
-needs_code = pytest.mark.skipif(not PICKLES_CODE, reason="dill pickles no code objects there")
+needs_code = pytest.mark.skipif(not DILL_PICKLES_CODE, reason="dill pickles no code objects there")
 if PYPY:
     pytest.skip("nothing is written at once there", allow_module_level=True)
 

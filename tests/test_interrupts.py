@@ -30,7 +30,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pytest
-from oracle.allowed import PYPY
+from oracle import objects
+from oracle.allowed import DILL_PICKLES_CODE, PYPY
+from oracle.engines import Pure
 from oracle.parts import APartOf
 
 import fastpickle
@@ -52,38 +54,14 @@ class Late(Exception):
     """A time limit, as those of celery and RQ are: no error that anybody knows."""
 
 
-class Instance:
-    """A class that nobody knows."""
-
-    def __init__(self, i: int) -> None:
-        self.number = i
-        self.name = f"name {i}"
+def make_instance(i: int) -> objects.Plain:
+    """Make an instance with a `__dict__`."""
+    return objects.Plain(number=i, name=f"name {i}")
 
 
-class Reduced:
-    """An object whose reduce may run anything."""
-
-    def __init__(self, i: int) -> None:
-        self.i = i
-
-    def __reduce__(self) -> Any:
-        return Reduced, (int(str(self.i)),)
-
-
-class Slotted:
-    """A class with slots."""
-
-    __slots__ = ("x", "y")
-
-    def __init__(self, i: int) -> None:
-        self.x = i
-        self.y = str(i)
-
-
-class Ungrafted(fastpickle.Pickler):
-    """A pickler for which C is not asked."""
-
-    fastpickle_grafts = False
+def make_reduced(i: int) -> objects.Reduced:
+    """Make an object whose reduce may run anything."""
+    return objects.Reduced((objects.make, (i,)))
 
 
 def make_closure() -> Any:
@@ -105,20 +83,17 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "deep": lambda: functools.reduce(lambda x, i: [x, i, {"key": i}], range(30), []),
     "a long dict": lambda: {str(i): [i] for i in range(1_001)},
     "sets": lambda: [{i, i + 1} for i in range(50)],
-    "instances": lambda: [Instance(i) for i in range(40)],
-    "one instance": lambda: Instance(1),
-    "slots, and functions": lambda: [*[Slotted(i) for i in range(40)], make_record, Path],
+    "instances": lambda: [make_instance(i) for i in range(40)],
+    "one instance": lambda: make_instance(1),
+    "slots, and functions": lambda: [*[objects.SlottedByDefault(i, str(i)) for i in range(40)], make_record, Path],
     "dates": lambda: [datetime.date(2020, 1, 1 + i % 28) for i in range(60)],
     "numbers": lambda: [*[Fraction(i, 7) for i in range(30)], *[Decimal(i) for i in range(30)]],
-    "reduced": lambda: [Reduced(i) for i in range(20)],
-    "reduced, within": lambda: {"a": [make_record(i) for i in range(20)], "b": Reduced(1), "c": [*range(300)]},
-    "a few": lambda: [Reduced(1), {"a": Instance(2)}],
+    "reduced": lambda: [make_reduced(i) for i in range(20)],
+    "reduced, within": lambda: {"a": [make_record(i) for i in range(20)], "b": make_reduced(1), "c": [*range(300)]},
+    "a few": lambda: [make_reduced(1), {"a": make_instance(2)}],
     "an error": lambda: [1, 2, [ValueError("x", 1)]],
     "a task": lambda: (make_record, ([1, 2], {"a": 1}), {"key": "value"}),
 }
-IS_CODE_FOR_DILL = "co_lnotab" in vars(CodeType)
-"""Not from 3.15 on."""
-
 CLOSURES: dict[str, Callable[[], Any]] = {
     "closures": lambda: [make_closure(), {"a": 1}, make_closure()],
     "a task of a closure": lambda: (make_closure(), ([1, 2], {"a": 1}), {"key": [make_record(i) for i in range(30)]}),
@@ -155,7 +130,7 @@ def _hash(obj: Any, file: io.BytesIO) -> None:
 WAYS: dict[str, Callable[[Any, io.BytesIO], None]] = {
     "dumps": _dumps,
     "Pickler": functools.partial(_dumps_by, fastpickle.Pickler),
-    "pure": functools.partial(_dumps_by, Ungrafted),
+    "pure": functools.partial(_dumps_by, Pure),
     "dill": _dill_dump,
     "dill's backend": _dill_backend,
     "joblib.hash": _hash,
@@ -164,7 +139,7 @@ CASES = [
     pytest.param(way, make, id=f"{way}-{name}")
     for way in WAYS
     if not (way == "joblib.hash" and PYPY)  # where joblib cannot be imported
-    for name, make in (SHAPES | CLOSURES if "dill" in way and IS_CODE_FOR_DILL else SHAPES).items()
+    for name, make in (SHAPES | CLOSURES if "dill" in way and DILL_PICKLES_CODE else SHAPES).items()
 ]
 
 
@@ -307,7 +282,7 @@ def test_anywhere(way: str, make: Callable[[], Any], handler: Handler, a_part_of
 
 
 @pytest.mark.parametrize("make", SHAPES.values(), ids=[*SHAPES])
-@pytest.mark.parametrize("cls", [fastpickle.Pickler, Ungrafted])
+@pytest.mark.parametrize("cls", [fastpickle.Pickler, Pure])
 def test_pickler_goes_on(cls: Any, make: Callable[[], Any], handler: Handler, a_part_of: APartOf) -> None:
     """An interrupted pickler writes all of the next dump, if its memo is cleared; with frames stock's does not."""
     obj = make()
@@ -339,14 +314,15 @@ def test_at_many_places(way: str, make: Callable[[], Any], handler: Handler) -> 
 LARGE: dict[str, Callable[[], Any]] = {
     "records": lambda: [make_record(i) for i in range(8_000)],
     "dates": lambda: [datetime.date.fromordinal(730_000 + i) for i in range(40_000)],
-    "instances": lambda: [Instance(i) for i in range(10_000)],
+    "instances": lambda: [make_instance(i) for i in range(10_000)],
     "closures": lambda: [make_closure(), [make_record(i) for i in range(8_000)]],
 }
 FOR_LARGE = [
     pytest.param(way, make, id=f"{way}-{name}")
     for way in ("dumps", "Pickler", "dill", "dill's backend")
     for name, make in LARGE.items()
-    if name != "closures" or ("dill" in way and IS_CODE_FOR_DILL and not PYPY)  # PyPy runs callbacks of weak references
+    if name != "closures"
+    or ("dill" in way and DILL_PICKLES_CODE and not PYPY)  # PyPy runs callbacks of weak references
 ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from oracle.allowed import PYPY
+from oracle.allowed import DILL_PICKLES_CODE, PYPY
 from oracle.compare import stock_dumps
 
 import fastpickle
@@ -151,7 +151,7 @@ def test_large_atoms_by_dill(protocol: int, is_installed: bool, monkeypatch: pyt
         "a little longer": lambda: {f"{i}": TEXT for i in range(n + 1)},
         "class": lambda: [TEXT, _Holder, type(_Holder())],
     }
-    if dills.PICKLES_CODE:
+    if DILL_PICKLES_CODE:
         shapes["lambda"] = lambda: [TEXT, lambda: TEXT]
     before = SHAPES["texts"]
     expected = {}

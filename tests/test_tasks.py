@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from oracle import objects
-from oracle.allowed import PYPY
+from oracle.allowed import DILL_PICKLES_CODE, PYPY
 from oracle.compare import ALL, Implementation, Run, check, dump_where_it_fails
-from oracle.dills import ORACLE, PICKLES_CODE, backend, both, dill
+from oracle.dills import ORACLE, backend, both, dill
 
 import fastpickle
 from fastpickle.accelerator import lazymemo
@@ -23,7 +23,7 @@ from fastpickle.objects.last import last
 
 if PYPY:
     pytest.skip("nothing is written at once there", allow_module_level=True)
-if not PICKLES_CODE:
+if not DILL_PICKLES_CODE:
     pytest.skip("dill pickles no code objects there", allow_module_level=True)
 
 

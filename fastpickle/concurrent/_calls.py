@@ -82,10 +82,8 @@ def encode(serializer: Serializer, fn: Callable[..., Any], args: tuple[Any, ...]
             kind = _inside.CODE
             beside.views = []
             message = serializer.dumps((code, args, kwargs), buffer_callback=beside.collect)
-    except KeyboardInterrupt:
-        raise
     except BaseException as exc:
-        if isinstance(exc, Exception) and is_interrupt(exc):
+        if isinstance(exc, (Exception, KeyboardInterrupt)) and is_interrupt(exc):
             raise
         exc.__traceback__ = None  # its frames would keep the arguments alive as long as the future
         hint = '; serializer="dill" or "cloudpickle" may' if serializer.name == "pickle" else ""

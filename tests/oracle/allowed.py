@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 import sys
+import types
 from typing import NamedTuple
 
-__all__ = ["ALLOWED", "ATOMS", "PYPY", "Difference", "asked_about", "is_too_deep", "may_succeed"]
+__all__ = ["ALLOWED", "ATOMS", "DILL_PICKLES_CODE", "PYPY", "Difference", "asked_about", "is_too_deep", "may_succeed"]
 
 #: There a pickler with a `reducer_override` goes hook by hook, so the first row is not made use of.
 PYPY = sys.implementation.name == "pypy"
+#: Whether dill pickles code objects on this Python: not from 3.15 on.
+DILL_PICKLES_CODE = "co_lnotab" in vars(types.CodeType)
 
 
 class Difference(NamedTuple):

@@ -5,7 +5,6 @@ A test that imports this is skipped where dill is not installed.
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ import fastpickle
 
 from .compare import Implementation
 
-__all__ = ["ORACLE", "OURS", "PICKLES_CODE", "backend", "both", "dill"]
+__all__ = ["ORACLE", "OURS", "backend", "both", "dill"]
 
 dill: Any = pytest.importorskip("dill", reason="dill is not installed")
 backend: Any = pytest.importorskip("fastpickle.backends.dill", reason="dill is not installed")
@@ -26,5 +25,3 @@ OURS = (
     Implementation("fastpickle.backends.dill.Pickler", backend.Pickler),
 )
 both = pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
-#: Whether dill pickles code objects on this Python.
-PICKLES_CODE = "co_lnotab" in vars(types.CodeType)
