@@ -440,7 +440,6 @@ def is_of_new_class(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
     memo = pickler.memo
     return (
         plan.proto >= 4
-        and id(t) not in hooks.PLAIN_IDS
         and n >= _FEWEST_INSTANCES
         and ENTRIES_PER_INSTANCE * n >= len(memo)
         and id(type(t)) in METACLASS_IDS

@@ -262,15 +262,18 @@ def test_extension_registry(what: str) -> None:
 @pytest.mark.parametrize("left", [0, 1, 7, 48])
 def test_another_thread_takes_items_away(left: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two looks at a list there may be fewer: as if they had been gone before."""
-    found = unmemoized.is_for_batches
-
-    def is_for_batches(obj: Any, t: type) -> Any:
-        del obj[left:]
-        return found(obj, t)
-
     are_small = unmemoized._are_small
-    for name, shorten in ("is_for_batches", is_for_batches), ("_are_small", lambda obj: are_small(obj[:left])):
-        monkeypatch.setattr(unmemoized, name, shorten)
+    may_be_numbers = plain.may_be_numbers
+
+    def shorten(pickler: Any, plan: Any, obj: Any) -> bool:
+        del obj[left:]
+        return may_be_numbers(pickler, plan, obj)
+
+    for module, name, shortening in (
+        (plain, "may_be_numbers", shorten),
+        (unmemoized, "_are_small", lambda obj: are_small(obj[:left])),
+    ):
+        monkeypatch.setattr(module, name, shortening)
         for number in 3, 2.5:
             given = [number] * 400
             written = fastpickle.dumps((Custom(1), given, Custom(2)), 4)

@@ -1,7 +1,7 @@
 """Lists and tuples of numbers beside other things: by the C pickler, without a memo, since nothing in them needs one.
 
-    may_be_numbers(obj) --- a few items are numbers --> numbers(obj) --+-- C has memoized nothing but obj: spliced in
-                                                                      +-- there was something else: not tried again
+    may_be_numbers(obj) --- it is worth a try --> numbers(obj) --+-- C has memoized nothing but obj: spliced in
+                                                                +-- there was something else: not tried again
 
 To copy the memo to C and back takes as long as a hundred numbers for each ten of its entries, so that `graft.whole`
 is no gain where the memo is large.  What C writes does not depend on it if no object in there is ever looked up: that
@@ -24,12 +24,10 @@ from ..objects.last import last
 from .batches import end_of
 from .cpickler import give_back, is_usual_memo
 from .differences import made_ours
-from .offers import FEWEST, is_for_batches, may_graft
+from .offers import FEWEST, may_graft
 
 __all__ = ["may_be_numbers", "numbers"]
 
-#: So many are looked at first.
-_LOOKED_AT: Final = 6
 #: For more than so many items, that are written twice if one is no number, to copy a memo of few entries is nothing.
 _MANY: Final = 20_000
 _PER_ENTRY: Final = 64
@@ -42,10 +40,7 @@ _GET_OF_FIRST: Final = BINGET + b"\0"
 
 
 def may_be_numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
-    """Tell whether a container is a list or tuple, and some of its items are numbers, True, False or None."""
-    t = type(obj)
-    if t is not list and t is not tuple:
-        return False
+    """Tell whether it is worth a try to take a list or tuple for numbers of which some are, or True, False or None."""
     n = len(obj)
     entries = len(pickler.memo)
     dump = pickler._fastpickle_dump
@@ -56,8 +51,6 @@ def may_be_numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
         and (dump.is_usual or n >= entries)  # which is looked at
         and (n <= _MANY or n <= entries * _PER_ENTRY)
         and dump.root is not obj
-        and not is_for_batches(obj, t)
-        and hooks.NUMBER_IDS.issuperset(map(id, map(type, (*obj[:: n // _LOOKED_AT], *obj[-1:]))))
         and not last.skips_numbers()
     )
 

@@ -95,13 +95,12 @@ def has_much(dump: Any, some: Any, start: int = 0) -> bool:
 
     Args:
         dump: what is being dumped.
-        some: the items, or keys and values in turn.
-        start: 1 for keys and values, of which the first value counts.
+        some: the items, or keys and values in turn; the first one, or the first value, is a container.
+        start: 1 for keys and values.
     """
     first = some[start]
     return (
-        id(type(first)) in hooks.CONTAINER_IDS
-        and len(first) >= FEWEST
+        len(first) >= FEWEST
         and not dump.has_refused_items
         and not dump.offers_to_skip
         and id(first) not in dump.memo

@@ -271,11 +271,13 @@ def save_all(
                     if plan.short_lists and (len(x) < SHORTEST_OF_ATOMS or is_row(x)):
                         batch = x[:]  # a snapshot, as stock takes one of each batch
                         k = len(batch)
-                        if (
-                            (k < SHORTEST_RUN and (not may_graft or len(opened) >= _DEPTH))  # the cheapest first
-                            or not k
-                            or id(type(batch[0])) in ATOM_IDS
-                            or (not has_much(dump, batch) if k < SHORTEST_RUN else is_row(batch))
+                        if not k or (
+                            not may_graft  # the cheapest first
+                            or len(opened) >= _DEPTH
+                            or id(type(batch[0])) not in CONTAINER_IDS
+                            or not has_much(dump, batch)
+                            if k < SHORTEST_RUN
+                            else id(type(batch[0])) in ATOM_IDS or is_row(batch)
                         ):
                             i = len(memo)
                             memo[key] = i, x
@@ -307,11 +309,13 @@ def save_all(
                     ):
                         batch = [*chain.from_iterable(x.items())]
                         k = len(batch)
-                        if (
-                            (k < 2 * SHORTEST_RUN and (not may_graft or len(opened) >= _DEPTH))
-                            or not k
-                            or id(type(batch[1])) in ATOM_IDS
-                            or (k < 2 * SHORTEST_RUN and not has_much(dump, batch, 1))
+                        if not k or (
+                            not may_graft
+                            or len(opened) >= _DEPTH
+                            or id(type(batch[1])) not in CONTAINER_IDS
+                            or not has_much(dump, batch, 1)
+                            if k < 2 * SHORTEST_RUN
+                            else id(type(batch[1])) in ATOM_IDS
                         ):
                             i = len(memo)
                             memo[key] = i, x
@@ -346,9 +350,12 @@ def save_all(
                         k < SHORTEST_OF_ATOMS
                         and plan.short_tuples
                         and (
-                            (k < SHORTEST_RUN and (not may_graft or len(opened) >= _DEPTH))
-                            or id(type(x[0])) in ATOM_IDS
-                            or (k < SHORTEST_RUN and not has_much(dump, x))
+                            not may_graft
+                            or len(opened) >= _DEPTH
+                            or id(type(x[0])) not in CONTAINER_IDS
+                            or not has_much(dump, x)
+                            if k < SHORTEST_RUN
+                            else id(type(x[0])) in ATOM_IDS
                         )
                     ):
                         if k > 3 or proto < 2:
@@ -372,10 +379,12 @@ def save_all(
                 size = tell()
                 if (
                     may_graft
+                    and (t is list or t is dict)
                     and not dump.has_refused_items
                     and owner is not None
                     and len(opened) <= _DEPTH
-                    and (t is list or t is dict)
+                    and len(x) >= FEWEST
+                    and length_hint(items)
                     and _are_saved_by_c(pickler, plan, owner, x, items)
                 ):
                     is_stale = True
@@ -486,10 +495,10 @@ def _are_saved_by_c(pickler: Any, plan: Plan, owner: Any, x: Any, items: Iterato
     Args:
         pickler, plan: as said.
         owner: what they are in.
-        x: a list or dict that has just been taken from `items`.
-        items: what comes next; it has no more then.
+        x: a long list or dict that has just been taken from `items`.
+        items: what comes next, at least one; it has no more then.
     """
-    if len(x) < FEWEST or plan.proto < 4 or type(items) not in _TELLS_LENGTH or not length_hint(items):
+    if plan.proto < 4 or type(items) not in _TELLS_LENGTH:
         return False
     some = [x, *_left(items)]
     if not PLAIN_IDS.issuperset(map(id, map(type, some))):

@@ -29,7 +29,7 @@ from pickle import (
     SETITEM,
     SETITEMS,
 )
-from typing import Any
+from typing import Any, Final
 
 from .. import graft, hooks
 from .._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
@@ -39,13 +39,16 @@ from ..accelerator.unmemoized import may_be_numbers, numbers
 from ..accelerator.weights import full_weight, weight
 from ..doubts import holds, outside
 from ..graft import ENTRIES_PER_INSTANCE
-from ..hooks import Plan, Write
+from ..hooks import ATOM_IDS, NUMBER_IDS, PLAIN_IDS, Plan, Write
 from ..opcodes import pack_bytearray8
 from .levels import end_frozenset, end_known_tuple, end_tuple, put
 from .loop import save_all
 from .parts import parts
 
 __all__ = ["append_batches", "save_dict", "set_batches"]
+
+#: So many items of a long container are looked at first.
+_LOOKED_AT: Final = 6
 
 
 # The savers.  Each is called by the loop with an object that is not in the memo.
@@ -55,27 +58,33 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
     """Tell whether a container that is not empty is saved: by C, or hook by hook if the offer ended the plan."""
     if plan.graft_rule is None:
         return False
-    if may_be_numbers(pickler, plan, obj):
-        if numbers(pickler, plan, obj):
-            return True
-        if not holds(pickler, plan):
-            plan.save(pickler, obj)
-            return True
-    memo = pickler.memo
-    n = weight(obj, memo)
-    if n < FEWEST + len(memo):  # sooner than `whole` says so
+    n = len(obj)
+    fewest = FEWEST + len(pickler.memo)  # the memo is bound to no local: who has hold of it is counted
+    if n >= FEWEST and (type(obj) is list or type(obj) is tuple):
+        t = type(next(iter(obj), None))
+        if id(t) in NUMBER_IDS:
+            some = (*obj[:: n // _LOOKED_AT], *obj[-1:])
+            if NUMBER_IDS.issuperset(map(id, map(type, some))) and may_be_numbers(pickler, plan, obj):
+                if numbers(pickler, plan, obj):
+                    return True
+                if not holds(pickler, plan):
+                    plan.save(pickler, obj)
+                    return True
+        elif n < fewest and id(t) in ATOM_IDS and id(type(next(reversed(obj), None))) in ATOM_IDS:
+            return False  # so are the others, most likely: it weighs no more than that
+    n = weight(obj, pickler.memo)
+    if n < fewest:  # sooner than `whole` says so
         dump = pickler._fastpickle_dump
         if dump.offers_to_skip:
             return False
         if dump.weights_to_skip:
             dump.weights_to_skip -= 1
             return False
-        n = full_weight(obj, memo)
-        if n < FEWEST + len(memo):  # so it will be with the next ones, most likely
+        n = full_weight(obj, pickler.memo)
+        if n < fewest:  # so it will be with the next ones, most likely
             dump.weights_to_skip = dump.light = min(2 * dump.light + 1, 63)
             return False
         dump.light = 0
-    del memo  # who has hold of it is counted
     if not graft.whole(pickler, plan, obj, n):
         if holds(pickler, plan):
             return False
@@ -85,14 +94,15 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
 
 def _save_list(pickler: Any, plan: Plan, obj: list[Any], write: Write) -> None:
     n = len(obj)
-    if n and not is_for_batches(obj, list) and _is_saved_whole(pickler, plan, obj):
+    is_long = is_for_batches(obj, list)
+    if n and not is_long and _is_saved_whole(pickler, plan, obj):
         return
     memo = pickler.memo
     i = len(memo)
     write(EMPTY_LIST + put(plan.proto, i))
     memo[id(obj)] = i, obj
     done = 0
-    if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or is_for_batches(obj, list)):
+    if plan.graft_rule is not None and (is_long or n >= 2 * BATCHSIZE):
         done = chunks.batches(pickler, plan, obj)
     if not done:
         append_batches(pickler, plan, iter(obj), obj, write)
@@ -112,7 +122,12 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
             write(MARK)
         unsaved = iter(batch)
         t = type(batch[0])
-        is_new = not start and plan.graft_rule is not None and graft.is_of_new_class(pickler, plan, batch)
+        is_new = (
+            not start
+            and plan.graft_rule is not None
+            and id(t) not in PLAIN_IDS
+            and graft.is_of_new_class(pickler, plan, batch)
+        )
         is_by_c = False
         try:
             if is_new:
@@ -143,14 +158,15 @@ def append_batches(pickler: Any, plan: Plan, items: Iterator[Any], obj: Any, wri
 
 def save_dict(pickler: Any, plan: Plan, obj: dict[Any, Any], write: Write) -> None:
     n = len(obj)
-    if n and not is_for_batches(obj, dict) and _is_saved_whole(pickler, plan, obj):
+    is_long = is_for_batches(obj, dict)
+    if n and not is_long and _is_saved_whole(pickler, plan, obj):
         return
     memo = pickler.memo
     i = len(memo)
     write(EMPTY_DICT + put(plan.proto, i))
     memo[id(obj)] = i, obj
     done = 0
-    if plan.graft_rule is not None and (n >= 2 * BATCHSIZE or is_for_batches(obj, dict)):
+    if plan.graft_rule is not None and (is_long or n >= 2 * BATCHSIZE):
         done = chunks.batches(pickler, plan, obj)
     if not done:
         set_batches(pickler, plan, chain.from_iterable(obj.items()), obj, write)

@@ -192,18 +192,19 @@ def are_somebodys(obj: Any, t: type) -> bool:
         first = next(iter(items))
         if not _has_only_atoms(first, type(first)):
             return False
+    batch = [*items]
     found = None
-    somebodys = []
-    for x in [*items]:
+    for x in batch if n <= _FEW else dict(zip(map(id, map(type, batch)), batch, strict=True)).values():
         t = type(x)
-        if id(t) in ATOM_IDS:
+        if id(t) in ATOM_IDS or t is found:
             continue
-        if t is not found:
-            if not is_somebodys(t):
-                return False
-            found = t
-        somebodys.append(id(x))
-    return bool(somebodys) and (n <= _FEW or len({*somebodys}) >= n - (n >> 2))
+        if not is_somebodys(t):
+            return False
+        found = t
+    if found is None or n <= _FEW:
+        return found is not None
+    atoms = sum(map(ATOM_IDS.__contains__, map(id, map(type, batch))))
+    return len({*map(id, batch)}) - atoms >= n - (n >> 2)
 
 
 def are_among_somebodys(obj: Any, t: type) -> bool:
