@@ -67,7 +67,7 @@ from .interrupts import is_interrupt
 from .objects.instances import has_only_a_dict
 from .objects.known import METACLASS_IDS, find_hiding
 from .objects.last import last
-from .objects.likely import are_somebodys, is_somebodys
+from .objects.likely import is_somebodys, may_be_somebodys
 
 __all__ = [
     "ENTRIES_PER_INSTANCE",
@@ -168,7 +168,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
             not is_offered(hooks.STOCK_RULE, obj, t)
             or is_for_batches(obj, t)
             or is_tiny(obj, t)
-            or are_somebodys(obj, t)  # as `Pickler.save` asks
+            or may_be_somebodys(obj, t)  # `Pickler.save` asks for sure
         ):
             return False
     except Exception as exc:  # it is a descriptor that raises, or has no hash; the stack is full
