@@ -1923,6 +1923,13 @@ def _at(place: int, content: bytes = b"0123456789") -> Any:
     return (file,)
 
 
+def _full() -> Any:
+    file = io.BytesIO(b"0123456789")
+    file.write(b"more")
+    file.seek(sys.maxsize // 2)  # up to there it would have to be filled; where it cannot be it is lost, and closed
+    return (file,)
+
+
 _FILES: dict[str, Callable[[], Any]] = {
     "empty": lambda: (io.BytesIO(),),
     "emptied": lambda: _at(0, b""),
@@ -1935,6 +1942,7 @@ _FILES: dict[str, Callable[[], Any]] = {
     "that listens": lambda: (_Listening(),),
     "exported": _exported,
     "closed": _closed,
+    "for which there is no memory": _full,
 }
 
 
@@ -1952,7 +1960,7 @@ def test_file_in_memory(name: str, n: int, a_part_of: APartOf) -> None:
                 pickler.dump(obj)
                 seen += [file.getvalue(), file.tell(), file.write(b"more"), file.getvalue(), [*pickler.memo.values()]]
                 file.truncate()
-            except (ValueError, BufferError) as exc:
+            except (ValueError, BufferError, MemoryError) as exc:
                 seen.append((type(exc), str(exc)))
                 pickler.clear_memo()  # below protocol 2 it has an entry more
             seen += [

@@ -63,15 +63,18 @@ def write_whole(framer: Any, pieces: list[Any]) -> bool:
     file = framer.file_write.__self__
     try:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    except MemoryError:  # frame by frame it takes less
+        return False
+    try:
         if len(data) > FEW_BYTES and type(file) is BytesIO and not file.tell() and not file.getvalue():
             BytesIO.__init__(file, data)  # an empty one: it takes bytes without a copy, and gives them back
             file.seek(len(data))
         else:
             framer.file_write(data)
-    except Exception as exc:  # it is closed, or there is a memoryview of it
+    except (ValueError, BufferError) as exc:  # it is closed, or there is a memoryview of it
         if is_interrupt(exc):
             raise
-        return False
+        return False  # not for a MemoryError, which leaves it closed: the next one would be another error
     return True
 
 
@@ -103,7 +106,9 @@ def write_dump(file_write: Callable[[bytes], Any], proto: int, data: bytes) -> b
     begin = _BEGINS[proto][n] if n <= 255 else _pack_begin(_FRAMED[proto], n) if proto >= 4 else _UNFRAMED[proto]
     try:
         file_write(begin + data)
-    except (ValueError, BufferError):  # it is closed, or there is a memoryview of it; no other is the file's
+    except (ValueError, BufferError) as exc:  # as above
+        if is_interrupt(exc):
+            raise
         return False
     return True
 

@@ -120,7 +120,7 @@ class Quick:
                 return write_whole(framer, [pickled])
             try:
                 write(pickled)
-            except Exception as exc:  # it is closed, or there is a memoryview of it
+            except (ValueError, BufferError) as exc:  # as there
                 if is_interrupt(exc):
                     raise
                 return False
