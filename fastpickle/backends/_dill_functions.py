@@ -244,12 +244,13 @@ def _encode_by_value(
 ) -> int:
     """Encode a function as `save_function` gives it to `save_reduce`, while others see that it is being saved."""
     postproc = parts.pickler._postproc
-    postproc[id(obj)] = to_do
+    key = id(obj)
+    postproc[key] = to_do
     try:
         i = encode_call(parts, obj, _dill._create_function, args, memo, i, pieces)
         i = encode(parts, state, memo, i, pieces)
     finally:
-        del postproc[id(obj)]
+        del postproc[key]  # without a call: there may be no memory for another int
     pieces.append(BUILD)
     return i
 

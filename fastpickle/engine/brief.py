@@ -149,13 +149,13 @@ def save_brief(
             pieces.append(BUILD)
         data = b"".join(pieces)
         has_room = frame.tell() + len(data) < framer._FRAME_SIZE_TARGET
-        if has_room:
-            frame.write(data)
-            return True
     except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
         forget(memo, before)  # first, as another interrupt may come
         if is_interrupt(exc):
             raise
         return False
+    if has_room:
+        frame.write(data)  # what fails from here on is not to be written again
+        return True
     forget(memo, before)
-    return False if has_room else None
+    return None

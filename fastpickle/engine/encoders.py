@@ -150,20 +150,21 @@ def write_at_once(parts: Parts, encode: Callable[..., int], *args: Any, tries: T
     try:
         encode(parts, *args, memo, before, pieces)
         data = b"".join(pieces)
-        if frame.tell() + len(data) < framer._FRAME_SIZE_TARGET:
-            frame.write(data)
-            for items, x in parts.to_append:
-                items.append(x)
-            tries.note_success()
-            return True
+        has_room = frame.tell() + len(data) < framer._FRAME_SIZE_TARGET
     except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
         forget(memo, before)
         if is_interrupt(exc):
             raise
         tries.note_failure(pieces)
         return False
-    forget(memo, before)
-    return False
+    if not has_room:
+        forget(memo, before)
+        return False
+    frame.write(data)  # what fails from here on is not to be written again
+    for items, x in parts.to_append:
+        items.append(x)
+    tries.note_success()
+    return True
 
 
 class Parts:

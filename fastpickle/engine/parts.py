@@ -74,7 +74,7 @@ def parts(pickler: Any, plan: Plan, batch: Any, unsaved: Any, width: int = 1, is
     if (
         (n < SHORTEST_OF_ATOMS * width and key in ATOM_IDS)
         or plan.proto < (2 if key in NUMBER_IDS else 4)
-        or all(is_somebodys(type(x)) for x in batch[width - 1 : 3 * width : width])  # the loop saves those (`rows`)
+        or all(map(is_somebodys, map(type, batch[width - 1 : 3 * width : width])))  # the loop saves those (`rows`)
         or _are_mixed(batch[width - 1 : _LOOKED_AT * width : width], n // width)  # the loop is sooner, or as soon
         or not holds(pickler, plan)
         # A file in C that hands what it gets to somebody's code: nothing doubts the plan there, as where that is plain

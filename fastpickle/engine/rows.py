@@ -163,14 +163,14 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
                         memo[id(args)] = i, args
                         memo[id(x)] = i + 1, x
                         data = b"".join(pieces)
-                        if tell() + len(data) < target:
-                            write(data)
-                            continue
                     except BaseException as exc:  # what cannot be saved fails again where it is saved one by one
                         forget(memo, before)
                         if is_interrupt(exc):
                             raise
                         return x, reduce, rv
+                    if tell() + len(data) < target:
+                        write(data)
+                        continue
                     forget(memo, before)
                     return x, reduce, rv
             if not 2 <= len(rv) <= 6 or not save_brief(pickler, plan, x, t, rv):
