@@ -34,6 +34,7 @@ __all__ = [
     "HAS_KNOWN_BYTECODE",
     "MAY_RUN_OUT_OF_STACK",
     "MEMOIZES_BUFFERS",
+    "NOT_WRITTEN",
     "NO_VALUE",
     "PARTS_OF_METHODS",
     "TELLS_WHOSE",
@@ -76,6 +77,10 @@ def _frames_are_bytesio() -> bool:
 
 
 FRAMES_ARE_BYTESIO: bool = _frames_are_bytesio()
+
+#: What a file in memory raises that is as it was: it is closed, there is a memoryview of it, or it stands too far from
+#: its end.  After a MemoryError it may have lost what was in it, and be closed.
+NOT_WRITTEN = ValueError, BufferError, OverflowError
 
 #: Whether an instruction by the name of one that `bytecode` knows does what that does.
 HAS_KNOWN_BYTECODE: bool = sys.implementation.name == "cpython" and sys.version_info < (3, 16)

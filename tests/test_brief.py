@@ -745,6 +745,29 @@ def test_are_somebodys() -> None:
         assert likely.are_somebodys(obj, type(obj)) is expected
 
 
+@ON_CPYTHON
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+@pytest.mark.parametrize("state", [(), ({"a": 1},)])
+def test_a_frame_that_cannot_grow(state: tuple[Any, ...], ours: Implementation) -> None:
+    """A reduce that gets hold of it: what is in the memo then is what stock has there."""
+
+    def steps(run: Run) -> None:
+        exported: list[Any] = []
+
+        class Exporting(_Atoms):
+            def __reduce__(self) -> Any:
+                if self.value == 30:
+                    exported.append(run.pickler.framer.current_frame.getbuffer())
+                return objects.make, (str(self.value),), *state
+
+        try:
+            run.pickler.dump([Exporting(i) for i in range(60)])
+        finally:
+            exported.clear()
+
+    check(ORACLE, ours, steps, protocols=(4, 5))
+
+
 @pytest.mark.parametrize("cls", [fastpickle.Pickler, Pure])
 def test_reduced_to_itself(cls: Any) -> None:
     """A dict or tuple that an override reduces to a call with itself, and there is no override any more then."""

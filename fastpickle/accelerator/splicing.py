@@ -16,7 +16,7 @@ from pickle import FRAME, HIGHEST_PROTOCOL, PROTO
 from struct import Struct, unpack_from
 from typing import Any, Final
 
-from .._stdlib import Framer
+from .._stdlib import NOT_WRITTEN, Framer
 from ..hooks import Plan
 from ..interrupts import is_interrupt
 from .cpickler import LARGE, prefixes
@@ -71,10 +71,10 @@ def write_whole(framer: Any, pieces: list[Any]) -> bool:
             file.seek(len(data))
         else:
             framer.file_write(data)
-    except (ValueError, BufferError) as exc:  # it is closed, or there is a memoryview of it
+    except NOT_WRITTEN as exc:
         if is_interrupt(exc):
             raise
-        return False  # not for a MemoryError, which leaves it closed: the next one would be another error
+        return False
     return True
 
 
@@ -106,7 +106,7 @@ def write_dump(file_write: Callable[[bytes], Any], proto: int, data: bytes) -> b
     begin = _BEGINS[proto][n] if n <= 255 else _pack_begin(_FRAMED[proto], n) if proto >= 4 else _UNFRAMED[proto]
     try:
         file_write(begin + data)
-    except (ValueError, BufferError) as exc:  # as above
+    except NOT_WRITTEN as exc:
         if is_interrupt(exc):
             raise
         return False

@@ -18,7 +18,7 @@ from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .. import graft, hooks
-from .._stdlib import BATCHSIZE, PARTS_OF_METHODS, Framer, StockPickler, c_dumps, stock_methods
+from .._stdlib import BATCHSIZE, NOT_WRITTEN, PARTS_OF_METHODS, Framer, StockPickler, c_dumps, stock_methods
 from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, joined, take_own
 from ..accelerator.differences import made_ours
 from ..accelerator.glance import is_of_large_atoms
@@ -120,7 +120,7 @@ class Quick:
                 return write_whole(framer, [pickled])
             try:
                 write(pickled)
-            except (ValueError, BufferError) as exc:  # as there
+            except NOT_WRITTEN as exc:
                 if is_interrupt(exc):
                     raise
                 return False

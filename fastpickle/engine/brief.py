@@ -20,6 +20,7 @@ from pickle import BUILD, EMPTY_TUPLE, LONG_BINGET, MARK, MEMOIZE, NEWOBJ, REDUC
 from types import BuiltinFunctionType
 from typing import Any, Final
 
+from .._stdlib import NOT_WRITTEN
 from ..hooks import Plan
 from ..interrupts import is_interrupt
 from ..objects.asked import HAVE_A_NAME
@@ -155,7 +156,13 @@ def save_brief(
             raise
         return False
     if has_room:
-        frame.write(data)  # what fails from here on is not to be written again
+        try:
+            frame.write(data)
+        except NOT_WRITTEN as exc:  # after anything else it may be
+            forget(memo, before)
+            if is_interrupt(exc):
+                raise
+            return False
         return True
     forget(memo, before)
     return None

@@ -21,7 +21,7 @@ from itertools import chain
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
-from .._stdlib import stock_methods
+from .._stdlib import NOT_WRITTEN, stock_methods
 from ..hooks import ATOM_IDS, Plan
 from ..interrupts import GivenUp, is_interrupt
 from ..objects.known import extension_registry, finds_names, is_by_name
@@ -160,7 +160,14 @@ def write_at_once(parts: Parts, encode: Callable[..., int], *args: Any, tries: T
     if not has_room:
         forget(memo, before)
         return False
-    frame.write(data)  # what fails from here on is not to be written again
+    try:
+        frame.write(data)
+    except NOT_WRITTEN as exc:
+        forget(memo, before)
+        if is_interrupt(exc):
+            raise
+        return False
+    # It is not to be written once more, whatever fails from here on.
     for items, x in parts.to_append:
         items.append(x)
     tries.note_success()

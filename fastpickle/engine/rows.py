@@ -18,7 +18,7 @@ from operator import attrgetter, is_, itemgetter
 from pickle import LONG_BINGET, MEMOIZE, REDUCE
 from typing import Any, Final
 
-from .._stdlib import NO_VALUE, PARTS_OF_METHODS, Framer, entry_of
+from .._stdlib import NO_VALUE, NOT_WRITTEN, PARTS_OF_METHODS, Framer, entry_of
 from ..doubts import Dump, doubt
 from ..hooks import ATOM_IDS, ATOMS, Plan
 from ..interrupts import is_interrupt
@@ -169,13 +169,21 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
                             raise
                         return x, reduce, rv
                     if tell() + len(data) < target:
-                        write(data)
-                        continue
+                        try:
+                            write(data)
+                            continue
+                        except NOT_WRITTEN as exc:  # after anything else it may be
+                            forget(memo, before)
+                            if is_interrupt(exc):
+                                raise
+                            return x, reduce, rv
                     forget(memo, before)
                     return x, reduce, rv
             if not 2 <= len(rv) <= 6 or not save_brief(pickler, plan, x, t, rv):
                 return x, reduce, rv
-        except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
+        except (KeyError, AttributeError, TypeError) as exc:  # something is missing, or is not what it is in stock
+            if is_interrupt(exc):
+                raise
             return x, reduce, rv
     else:
         return None

@@ -2,7 +2,7 @@
 
     is_somebodys, is_for_stock ---> whether C gives up at instances of a class
     are_somebodys, are_for_stock,
-    may_be_somebodys,
+    may_be_somebodys (by a few of many),
     are_among_somebodys, is_row_for_stock
                               ---> whether it does at what is in a list, tuple or dict, or at much of it
     only_reads, is_little -------> whether a reduce of the class's own only reads, or what one gave is next to nothing
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import collections
 import enum
-from itertools import islice
+from itertools import compress, islice
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any, TypeVar
 from weakref import ref
@@ -214,8 +214,8 @@ def are_somebodys(obj: Any, t: type) -> bool:
         found = t
     if found is None or n <= _FEW:
         return found is not None
-    atoms = sum(map(ATOM_IDS.__contains__, map(id, map(type, batch))))
-    return len({*map(id, batch)}) - atoms >= n - (n >> 2)
+    atoms = map(id, compress(batch, map(ATOM_IDS.__contains__, map(id, map(type, batch)))))
+    return len({*map(id, batch)}.difference(atoms)) >= n - (n >> 2)
 
 
 def are_among_somebodys(obj: Any, t: type) -> bool:
