@@ -19,6 +19,7 @@ from ._stdlib import FRAMES_ARE_BYTESIO, NO_VALUE, Framer, is_usual_file
 from .accelerator.cpickler import unordered
 from .accelerator.lazymemo import put_in_order
 from .hooks import INSTANCE_HOOKS, NOBODYS, PLAIN, Plan, are_known, entries_of, known_tables, methods_of
+from .interrupts import is_interrupt
 from .older import is_adapted
 
 __all__ = ["Dump", "doubt", "holds", "outside", "settled", "watched"]
@@ -143,8 +144,9 @@ def settled(pickler: Any) -> Plan:
             and (doubted.is_choice_right is None or doubted.is_choice_right(pickler))
         ):
             found = doubted
-    except (KeyError, AttributeError, TypeError):
-        pass
+    except (KeyError, AttributeError, TypeError) as exc:  # something is missing, or is not what it is in stock
+        if is_interrupt(exc):
+            raise
     state["_fastpickle_plan"] = found
     dump.is_usual = False
     dump.doubts += 1

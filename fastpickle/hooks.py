@@ -67,6 +67,7 @@ from ._stdlib import (
     is_usual_file,
     stock_methods,
 )
+from .interrupts import is_interrupt
 from .older import batch_methods
 from .rules import LIBRARIES, GraftRule, HashRule, load_library
 
@@ -377,7 +378,9 @@ def plan(pickler: Any) -> Plan:
         elif found.hash_rule is None and found.is_choice_right is None:
             _last = save, methods, proto, entries, found
         return found if found.is_choice_right is None or found.is_choice_right(pickler) else PLAIN
-    except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
+    except (KeyError, AttributeError, TypeError) as exc:  # something is missing, or is not what it is in stock
+        if is_interrupt(exc):
+            raise
         return PLAIN
 
 
