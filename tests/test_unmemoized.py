@@ -263,14 +263,14 @@ def test_extension_registry(what: str) -> None:
 def test_another_thread_takes_items_away(left: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two looks at a list there may be fewer: as if they had been gone before."""
     are_small = unmemoized._are_small
-    may_be_numbers = plain.may_be_numbers
+    may_try_numbers = plain.may_try_numbers
 
     def shorten(pickler: Any, plan: Any, obj: Any) -> bool:
         del obj[left:]
-        return may_be_numbers(pickler, plan, obj)
+        return may_try_numbers(pickler, plan, obj)
 
     for module, name, shortening in (
-        (plain, "may_be_numbers", shorten),
+        (plain, "may_try_numbers", shorten),
         (unmemoized, "_are_small", lambda obj: are_small(obj[:left])),
     ):
         monkeypatch.setattr(module, name, shortening)

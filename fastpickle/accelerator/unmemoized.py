@@ -1,7 +1,7 @@
 """Lists and tuples of numbers beside other things: by the C pickler, without a memo, since nothing in them needs one.
 
-    may_be_numbers(obj) --- it is worth a try --> numbers(obj) --+-- C has memoized nothing but obj: spliced in
-                                                                +-- there was something else: not tried again
+    may_try_numbers(obj) --> numbers(obj) --+-- C has memoized nothing but obj: spliced in
+                                            +-- there was something else: not tried again
 
 To copy the memo to C and back takes as long as a hundred numbers for each ten of its entries, so that `graft.whole`
 is no gain where the memo is large.  What C writes does not depend on it if no object in there is ever looked up: that
@@ -26,7 +26,7 @@ from .cpickler import give_back, is_usual_memo
 from .differences import made_ours
 from .offers import FEWEST, may_graft
 
-__all__ = ["may_be_numbers", "numbers"]
+__all__ = ["may_try_numbers", "numbers"]
 
 #: For more than so many items, that are written twice if one is no number, to copy a memo of few entries is nothing.
 _MANY: Final = 20_000
@@ -39,8 +39,13 @@ _BYTES: Final = 9
 _GET_OF_FIRST: Final = BINGET + b"\0"
 
 
-def may_be_numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
-    """Tell whether it is worth a try to take a list or tuple for numbers of which some are, or True, False or None."""
+def may_try_numbers(pickler: Any, plan: Plan, obj: Any) -> bool:
+    """Tell whether it is worth a try to write a list or tuple as numbers.
+
+    Args:
+        pickler, plan: as for `numbers`.
+        obj: the list or tuple, of which some items are numbers, True, False or None.
+    """
     n = len(obj)
     entries = len(pickler.memo)
     dump = pickler._fastpickle_dump

@@ -272,12 +272,14 @@ def save_all(
                         batch = x[:]  # a snapshot, as stock takes one of each batch
                         k = len(batch)
                         if not k or (
-                            not may_graft  # the cheapest first
-                            or len(opened) >= _DEPTH
-                            or id(type(batch[0])) not in CONTAINER_IDS
-                            or not has_much(dump, batch)
+                            (
+                                not may_graft  # the cheapest first
+                                or len(opened) >= _DEPTH
+                                or id(type(batch[0])) not in CONTAINER_IDS
+                                or not has_much(dump, batch)
+                            )
                             if k < SHORTEST_RUN
-                            else id(type(batch[0])) in ATOM_IDS or is_row(batch)
+                            else (id(type(batch[0])) in ATOM_IDS or is_row(batch))
                         ):
                             i = len(memo)
                             memo[key] = i, x
@@ -310,10 +312,12 @@ def save_all(
                         batch = [*chain.from_iterable(x.items())]
                         k = len(batch)
                         if not k or (
-                            not may_graft
-                            or len(opened) >= _DEPTH
-                            or id(type(batch[1])) not in CONTAINER_IDS
-                            or not has_much(dump, batch, 1)
+                            (
+                                not may_graft
+                                or len(opened) >= _DEPTH
+                                or id(type(batch[1])) not in CONTAINER_IDS
+                                or not has_much(dump, batch, 1)
+                            )
                             if k < 2 * SHORTEST_RUN
                             else id(type(batch[1])) in ATOM_IDS
                         ):
@@ -350,10 +354,12 @@ def save_all(
                         k < SHORTEST_OF_ATOMS
                         and plan.short_tuples
                         and (
-                            not may_graft
-                            or len(opened) >= _DEPTH
-                            or id(type(x[0])) not in CONTAINER_IDS
-                            or not has_much(dump, x)
+                            (
+                                not may_graft
+                                or len(opened) >= _DEPTH
+                                or id(type(x[0])) not in CONTAINER_IDS
+                                or not has_much(dump, x)
+                            )
                             if k < SHORTEST_RUN
                             else id(type(x[0])) in ATOM_IDS
                         )

@@ -35,7 +35,7 @@ from .. import graft, hooks
 from .._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, note, note_value, stock_methods
 from ..accelerator import chunks
 from ..accelerator.offers import FEWEST, is_for_batches
-from ..accelerator.unmemoized import may_be_numbers, numbers
+from ..accelerator.unmemoized import may_try_numbers, numbers
 from ..accelerator.weights import full_weight, weight
 from ..doubts import holds, outside
 from ..graft import ENTRIES_PER_INSTANCE
@@ -64,7 +64,7 @@ def _is_saved_whole(pickler: Any, plan: Plan, obj: Any) -> bool:
         t = type(next(iter(obj), None))
         if id(t) in NUMBER_IDS:
             some = (*obj[:: n // _LOOKED_AT], *obj[-1:])
-            if NUMBER_IDS.issuperset(map(id, map(type, some))) and may_be_numbers(pickler, plan, obj):
+            if NUMBER_IDS.issuperset(map(id, map(type, some))) and may_try_numbers(pickler, plan, obj):
                 if numbers(pickler, plan, obj):
                     return True
                 if not holds(pickler, plan):
