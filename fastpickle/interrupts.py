@@ -21,7 +21,7 @@ from operator import is_
 from types import FrameType
 from typing import Any, Final
 
-__all__ = ["GivenUp", "is_interrupt"]
+__all__ = ["GivenUp", "is_interrupt", "suppressed"]
 
 _HOME: Final = __name__.partition(".")[0]
 _STDLIB: Final = sys.stdlib_module_names
@@ -30,6 +30,25 @@ _module_of: Final = vars(type)["__module__"].__get__
 
 class GivenUp(Exception):
     """What is raised here, and caught, where something cannot be written in the way that was begun."""
+
+
+class suppressed:
+    """As `contextlib.suppress`, but an interrupt is raised: TimeoutError is an OSError.
+
+    Args:
+        kinds: the types of the exceptions.
+    """
+
+    __slots__ = ("kinds",)
+
+    def __init__(self, *kinds: type[BaseException]) -> None:
+        self.kinds = kinds
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, exc: BaseException | None, traceback: object) -> bool:
+        return isinstance(exc, self.kinds) and not is_interrupt(exc)
 
 
 def is_interrupt(exc: BaseException) -> bool:

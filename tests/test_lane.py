@@ -530,6 +530,28 @@ def test_interrupted_while_it_waits(pool: InterpreterPoolExecutor, pipe: tuple[i
     assert outcome == ["waiting"]
 
 
+@pytest.mark.parametrize("kind", [Interrupt, TimeoutError])
+def test_interrupted_and_asked_again(
+    kind: type[BaseException], pool: InterpreterPoolExecutor, pipe: tuple[int, int]
+) -> None:
+    """Who asks again waits for the thread that reads on, and nothing is broken: a TimeoutError is an OSError, too."""
+
+    def ring(*_: Any) -> None:
+        raise kind
+
+    with handled(ring):
+        future = pool.submit(inside.loader_after, pipe[0])
+        for _ in range(2):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(kind):
+                future.result()
+    timer = threading.Timer(0.1, os.write, (pipe[1], b"x"))
+    timer.start()
+    assert future.result(None).endswith("_reader")
+    timer.join()
+    assert [pool.submit(tasks.same, i).result() for i in range(5)] == [*range(5)]
+
+
 def test_ctrl_c_while_the_result_is_unpickled(pool: InterpreterPoolExecutor, pipe: tuple[int, int]) -> None:
     """It comes out of result(), and is not the call's exception; the result is unpickled once more."""
 

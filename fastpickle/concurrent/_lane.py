@@ -21,6 +21,7 @@ from concurrent.futures import Future, InvalidStateError
 from concurrent.futures._base import FINISHED, LOGGER
 from typing import TYPE_CHECKING, Any
 
+from ..interrupts import is_interrupt, suppressed
 from . import _inside
 from ._calls import interpreters
 
@@ -148,6 +149,7 @@ class Lane:
             if self.led is not call:
                 self.reading.release()
                 raise
+            self.reader = 0  # from here on it is another one: this one may ask again, and is no handler then
             is_read = not self.buffer.startswith(_EMPTY)
             while call._condition._is_owned():  # Ctrl+C came between its lock and its block
                 call._condition.release()
@@ -165,7 +167,7 @@ class Lane:
             call: a call that has not ended by what its worker wrote into the lane.
         """
         if self.led is call and self.claims.setdefault(call._number, claim := object()) is claim:
-            with contextlib.suppress(OSError):  # a task has closed it: who reads sees that too
+            with suppressed(OSError):  # a task has closed it: who reads sees that too
                 os.write(self.write_end, _inside.WAKE_UP)
             pool.board[_inside.LED] = 0
 
@@ -204,7 +206,9 @@ class Lane:
         """Read the message; False if a task has closed the pipe."""
         try:
             return os.readinto(self.read_end, buffer) > 0  # type: ignore[attr-defined,no-any-return,unused-ignore]  # 3.14
-        except OSError:
+        except OSError as exc:
+            if is_interrupt(exc):  # TimeoutError is one
+                raise
             return False
 
     def _use(self, pool: Pool, call: Call, message: bytearray) -> None:
@@ -268,7 +272,9 @@ class Lane:
         thread = threading.Thread(target=run, name=f"{pool.prefix}_reader")
         try:
             thread.start()
-        except RuntimeError:  # too many threads
+        except RuntimeError as exc:  # too many threads
+            if is_interrupt(exc):
+                raise
             function(*args)
 
 

@@ -10,7 +10,6 @@ Not for: what a call and a result look like (`_calls`), and what users see (`int
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
 import itertools
@@ -25,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures._base import LOGGER, BrokenExecutor
 from typing import Any
 
+from ..interrupts import is_interrupt, suppressed
 from . import _inside, exits
 from ._calls import decode, encode, interpreters, main_source, raise_in_main
 from ._lane import Call, Lane
@@ -120,7 +120,9 @@ class Pool:
             exits.note_running(self)
             self.manager = threading.Thread(target=_manage, args=(self,), name=f"{self.prefix}_manager")
             self.manager.start()
-        except (OSError, RuntimeError):  # too many open files, or threads
+        except (OSError, RuntimeError) as exc:  # too many open files, or threads
+            if is_interrupt(exc):  # the manager may be running
+                raise
             exits.note_ended(self)
             self.manager = None
             self.close()
@@ -151,7 +153,7 @@ class Pool:
         for fd in fds:
             if fd in self.fds:
                 self.fds.remove(fd)
-                with contextlib.suppress(OSError):
+                with suppressed(OSError):
                     os.close(fd)
 
     def submit(self, call: Call, parts: tuple[Any, ...] | None) -> None:
@@ -178,7 +180,7 @@ class Pool:
                 failed = exc
         self.collapse()
         self.stop()
-        if isinstance(failed, OSError):
+        if isinstance(failed, OSError) and not is_interrupt(failed):
             raise BrokenInterpreterPool(self.broken) from failed
         raise failed
 
@@ -190,7 +192,9 @@ class Pool:
         self.threads.add(thread)
         try:
             thread.start()
-        except RuntimeError:  # too many threads; after Ctrl+C, it may be running
+        except RuntimeError as exc:  # too many threads
+            if is_interrupt(exc):  # it may be running
+                raise
             self.live -= 1
             self.workers -= 1
             self.threads.discard(thread)
@@ -276,7 +280,7 @@ class Pool:
 
     def wake(self) -> None:
         """Have the manager look around; while the pipes are open."""
-        with contextlib.suppress(OSError):  # a task has closed it: the manager sees that for itself
+        with suppressed(OSError):  # a task has closed it: the manager sees that for itself
             os.write(self.records_out, _inside.WAKE_UP)
 
     def outcome(self, kind: int, message: bytes | memoryview, views: Sequence[Any] = ()) -> tuple[bool, Any]:
@@ -313,7 +317,7 @@ class Pool:
         """End without the manager: whatever the workers wait for, they find the pipes closed."""
         with self.lock:
             self.closed = True
-            with contextlib.suppress(OSError):
+            with suppressed(OSError):
                 os.write(self.tokens_out, _inside.QUIT * self.live)
         self.close_some(self.tokens_out, self.records_in)
         for thread in [*self.threads]:
