@@ -177,7 +177,7 @@ def _kind(obj: Any) -> object:
     """Tell what is in a memo from what may be there in its place; most of it is of these types, and there is much."""
     if type(obj) is str:
         return obj
-    return (type(obj), len(obj)) if type(obj) in (list, dict, tuple) else describe(obj)
+    return (type(obj).__name__, len(obj)) if type(obj) in (list, dict, tuple) else describe(obj)
 
 
 def use(
