@@ -67,7 +67,7 @@ from .interrupts import is_interrupt
 from .objects.instances import has_only_a_dict
 from .objects.known import METACLASS_IDS, find_hiding
 from .objects.last import last
-from .objects.likely import is_somebodys, may_be_somebodys
+from .objects.likely import are_somebodys, is_somebodys
 
 __all__ = [
     "ENTRIES_PER_INSTANCE",
@@ -168,7 +168,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
             not is_offered(hooks.STOCK_RULE, obj, t)
             or is_for_batches(obj, t)
             or is_tiny(obj, t)
-            or may_be_somebodys(obj, t)  # `Pickler.save` asks for sure
+            or are_somebodys(obj, t, is_sure=False)  # `Pickler.save` makes sure
         ):
             return False
     except Exception as exc:  # it is a descriptor that raises, or has no hash; the stack is full
@@ -433,6 +433,10 @@ def is_of_new_class(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
     """Tell whether a batch looks as if C could write it but for the class of its instances, which Python has to save.
 
     So it is with a class that a library saves by value; once it is in the memo, C fetches it.
+
+    Args:
+        pickler, plan: as said.
+        batch: the items; the first one is of none of `PLAIN_IDS`.
     """
     first = batch[0]
     t = type(first)

@@ -15,6 +15,7 @@ Where the stack may be full RecursionError is looked for before that, since noth
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from inspect import CO_VARARGS
 from itertools import repeat
 from operator import is_
@@ -32,23 +33,11 @@ class GivenUp(Exception):
     """What is raised here, and caught, where something cannot be written in the way that was begun."""
 
 
-class suppressed:
-    """As `contextlib.suppress`, but an interrupt is raised: TimeoutError is an OSError.
+class suppressed(suppress):
+    """As `contextlib.suppress`, but an interrupt is raised: TimeoutError is an OSError."""
 
-    Args:
-        kinds: the types of the exceptions.
-    """
-
-    __slots__ = ("kinds",)
-
-    def __init__(self, *kinds: type[BaseException]) -> None:
-        self.kinds = kinds
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, exc: BaseException | None, traceback: object) -> bool:
-        return isinstance(exc, self.kinds) and not is_interrupt(exc)
+    def __exit__(self, kind: Any, exc: Any, traceback: Any) -> bool:
+        return bool(super().__exit__(kind, exc, traceback)) and not is_interrupt(exc)
 
 
 def is_interrupt(exc: BaseException) -> bool:

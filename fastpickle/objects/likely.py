@@ -2,7 +2,6 @@
 
     is_somebodys, is_for_stock ---> whether C gives up at instances of a class
     are_somebodys, are_for_stock,
-    may_be_somebodys (by a few of many),
     are_among_somebodys, is_row_for_stock
                               ---> whether it does at what is in a list, tuple or dict, or at much of it
     only_reads, is_little -------> whether a reduce of the class's own only reads, or what one gave is next to nothing
@@ -41,7 +40,6 @@ __all__ = [
     "is_little",
     "is_row_for_stock",
     "is_somebodys",
-    "may_be_somebodys",
     "only_reads",
     "somebodys",
     "were_known",
@@ -178,32 +176,30 @@ def held_by(obj: Any, t: type) -> list[Any] | None:
     return held
 
 
-def may_be_somebodys(obj: Any, t: type) -> bool:
-    """Tell whether `are_somebodys` may be true, by a look at a few of many."""
+def are_somebodys(obj: Any, t: type, is_sure: bool = True) -> bool:
+    """Tell whether an object is an exact list, tuple or dict of objects of such classes, and of atoms.
+
+    They are saved sooner hook by hook than by a plan: if they are many, only those in which there are but atoms.
+
+    Args:
+        obj: the object.
+        t: its type.
+        is_sure: False for a look at a few of many.
+    """
     if t is not list and t is not tuple and t is not dict:
         return False
     items = obj.values() if t is dict else obj
     n = len(items)
-    if n <= _FEW:
-        return are_somebodys(obj, t)
-    some = {id(x): type(x) for x in [*islice(items, 0, None, n // _FEW)]}
-    if sum(map(is_somebodys, some.values())) < _FEW - (_FEW >> 2):
-        return False
-    first = next(iter(items), None)  # another thread may have emptied it
-    return _has_only_atoms(first, type(first))
-
-
-def are_somebodys(obj: Any, t: type) -> bool:
-    """Tell whether an object is an exact list, tuple or dict of objects of such classes, and of atoms.
-
-    They are saved sooner hook by hook than by a plan: if they are many, only those in which there are but atoms.
-    """
-    if t is not list and t is not tuple and t is not dict:
-        return False
-    n = len(obj)
-    if n > _FEW and not may_be_somebodys(obj, t):
-        return False
-    batch = [*(obj.values() if t is dict else obj)]
+    if n > _FEW:
+        some = {id(x): type(x) for x in [*islice(items, 0, None, n // _FEW)]}
+        if sum(map(is_somebodys, some.values())) < _FEW - (_FEW >> 2):
+            return False
+        first = next(iter(items), None)  # another thread may have emptied it
+        if not _has_only_atoms(first, type(first)):
+            return False
+        if not is_sure:
+            return True
+    batch = [*items]
     found = None
     for x in batch if n <= _FEW else dict(zip(map(id, map(type, batch)), batch, strict=True)).values():
         t = type(x)

@@ -7,12 +7,13 @@
     an error   its type
     then ...   what came of the next dump, for which there is memory, if that is not the same
 
+Its classes are those of `__main__`, which dill saves by value.
+
 Not for: interpreters without `_testcapi`.
 """
 
 from __future__ import annotations
 
-import _testcapi  # type: ignore[import-not-found]  # typeshed does not know it
 import datetime
 import io
 import pickle
@@ -98,6 +99,8 @@ def _dumps_of(way: str) -> Iterator[Callable[[Any], bytes]]:
 
 
 def _main(way: str, shape: str, many: str, step: str) -> None:
+    import _testcapi  # type: ignore[import-not-found]  # noqa: PLC0415  # typeshed and some interpreters do not have it
+
     ways = _dumps_of(way)
     obj = SHAPES[shape]()
     wanted = next(ways)(obj)
