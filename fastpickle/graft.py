@@ -22,7 +22,8 @@ import sys
 from collections.abc import Callable
 from io import BytesIO
 from itertools import islice
-from pickle import FRAME, MARK, PROTO
+from pickle import FRAME, MARK, NONE, PROTO
+from types import CellType
 from typing import Any, Final
 
 from . import hooks
@@ -217,11 +218,10 @@ def _write_root(pickler: Any, plan: Plan, obj: Any, kind: Callable[..., Any], ro
 
 def _take_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> None:
     """Fetch what C has memoized of a whole dump, or leave it there, where it is much."""
-    if grafter.held.written < _FEW_BYTES or grafter.__sizeof__() < SMALL_TABLE:
+    is_little = grafter.held.written < _FEW_BYTES or grafter.__sizeof__() < SMALL_TABLE
+    if is_little or not keep_memo(pickler, memo, grafter, where):
         update_memo(memo, grafter)
         give_back(grafter)
-    else:
-        keep_memo(pickler, memo, grafter, where)
 
 
 def dumps(pickler: Any, plan: Plan, obj: Any, kind: Callable[..., Any]) -> bytes | None:
@@ -372,11 +372,11 @@ def _take_memo_of_part(pickler: Any, plan: Plan, grafter: Any, obj: Any, is_open
     opened = None
     if plan.proto >= 4 and grafter.__sizeof__() > LARGE_TABLE and dump.way is not None:
         opened = _opened_before(dump.root, obj, grafter, is_open)
-    if opened is None:
+    if opened is not None and keep_memo(pickler, memo, grafter, dump.way):
+        dump.left_in = opened
+    else:
         join_memo(pickler, plan, memo, grafter)
         give_back(grafter)
-    elif keep_memo(pickler, memo, grafter, dump.way):
-        dump.left_in = opened
 
 
 def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> _Open | None:
@@ -497,12 +497,27 @@ class _Refused:
         return _Refused, tuple()  # noqa: C408  # that is what it calls
 
 
+class _Closure:
+    """What a library saves as a function is: what is much comes last, as the contents of a cell."""
+
+    def __init__(self, contents: Any) -> None:
+        self.contents = contents
+
+    def __reduce__(self) -> Any:
+        return setattr, (CellType(), "cell_contents", self.contents)
+
+
+def _save_cell(pickler: Any, obj: Any) -> None:
+    pickler.write(NONE)
+
+
 def calibrate(cls: Any) -> None:
     """Dump with `cls` what leaves a memo with C in each of the ways, to count the references to it that are our own."""
     if CPickler is not None:
         sample = [[str(i) * 20] for i in range(5 * FEWEST)]  # with more than fits into `LARGE_TABLE`
         # dill has edited stock's table, if it was imported before.
-        cls = type(cls.__name__, (cls,), {"dispatch": {**cls.dispatch, **hooks.STOCK_TABLE}})
+        table = {**cls.dispatch, **hooks.STOCK_TABLE, CellType: _save_cell}
+        cls = type(cls.__name__, (cls,), {"dispatch": table})
         with counting():
             cls(BytesIO(), 4).dump(sample)
             pickler = cls(BytesIO(), 4)
@@ -512,6 +527,10 @@ def calibrate(cls: Any) -> None:
             for obj in (_Refused(), sample), [_Refused(), sample], behind:
                 for _ in range(2):  # the first time C is asked
                     cls(BytesIO(), 4).dump(obj)
+            pickler = cls(BytesIO(), 4)
+            pickler.framer.start_framing()
+            pickler._fastpickle_plan = hooks.ASIDE
+            pickler.save(_Closure(sample))
             offers.longest = 0
             cls(BytesIO(), 4).dump([None] * (2 * FEWEST))
             offers.longest = offers.LONG

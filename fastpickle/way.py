@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 from pickle import MEMOIZE
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, Final
 
 from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
 from .accelerator.cpickler import unordered
-from .accelerator.lazymemo import BEHIND_ALL, order_memo, put_in_order
+from .accelerator.lazymemo import BEHIND_ALL, IN_CELL, order_memo, put_in_order
 from .accelerator.offers import FEWEST, may_be_plain
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
@@ -133,7 +133,14 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             t is tuple and outer is ASIDE and _may_be_brief(obj) and save_tuple(pickler, hooks.plan(pickler), obj)
         )
         return None if is_written else PLAIN, None
-    dump = (Dump(pickler, obj, way=BEHIND_ALL) if outer is None else Dump(pickler, None)) if plan else None
+    dump = None
+    if plan:
+        if outer is None:
+            dump = Dump(pickler, obj, way=BEHIND_ALL)
+        elif outer is ASIDE and t is tuple and type(obj[0]) is CellType:  # most often the last thing of a closure
+            dump = Dump(pickler, obj, way=IN_CELL)
+        else:
+            dump = Dump(pickler, None)
     adapted = adapt(pickler) if TELLS_WHOSE and outer is None and overrides_batches(type(pickler)) else ()
     if dump is not None:
         state = pickler.__dict__  # not asked for in vain: see `hooks.plan`

@@ -57,9 +57,7 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0, worth: int = 1) 
     chunks.write_all()
     is_all = chunks.done == len(obj)
     if chunks.done > start:
-        if is_all and dump.root is obj:
-            keep_memo(pickler, memo, chunks.grafter, IN_BATCHES)
-        else:
+        if not (is_all and dump.root is obj and keep_memo(pickler, memo, chunks.grafter, IN_BATCHES)):
             join_memo(pickler, plan, memo, chunks.grafter)
             give_back(chunks.grafter)
     if is_all:

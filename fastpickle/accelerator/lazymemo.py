@@ -26,7 +26,7 @@ from typing import Any, Final
 from .._stdlib import register_at_fork
 from ..hooks import STOCK_RULE, Plan
 from ..interrupts import is_interrupt
-from .cpickler import LARGE_TABLE, give_back, prepare_to_keep, unordered
+from .cpickler import LARGE_TABLE, prepare_to_keep, unordered
 
 __all__ = [
     "AT_ONCE",
@@ -34,6 +34,7 @@ __all__ = [
     "BEHIND_ALL",
     "BEHIND_FEW",
     "IN_BATCHES",
+    "IN_CELL",
     "LazyMemo",
     "counting",
     "fetch_memo",
@@ -113,12 +114,8 @@ def _keys_in_order(memo: dict[int, tuple[int, Any]], start: int) -> list[int]:
 
 
 def keep_memo(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str) -> bool:
-    """Leave the memo with C, if nobody has hold of ours; tell whether it was."""
-    if _is_kept(pickler, memo, grafter, where, sys.getrefcount(memo)):
-        return True
-    update_memo(memo, grafter)
-    give_back(grafter)
-    return False
+    """Leave the memo with C, if nobody has hold of ours; tell whether it was, and if not, it is to be fetched."""
+    return _is_kept(pickler, memo, grafter, where, sys.getrefcount(memo))
 
 
 def _is_kept(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where: str, references: int) -> bool:
@@ -230,6 +227,7 @@ AT_ROOT: Final = "root"
 IN_BATCHES: Final = "batches"
 BEHIND_ALL: Final = "behind all"
 BEHIND_FEW: Final = "behind few"
+IN_CELL: Final = "in cell"
 _AT_END: Final = "end"
 
 
