@@ -17,6 +17,7 @@ Shortcuts replace calls that stock makes.  So one is allowed only if it is *know
 | `_save_bytes_no_memo` and the like                     |                              |                   |
 | `__getattr__`, `__getattribute__`                      | class                        | `PLAIN`           |
 | `dispatch` of a class that is no dict, nor a library's | class or instance            | `PLAIN`           |
+| `dispatch` that is a property                          | class                        | `PLAIN`           |
 | `dispatch` entry of an atom (None, bool, int, ...)     | the dict, wherever it is     | `PLAIN`           |
 | `dispatch` entry of a container (list, dict, ...)      | the dict, wherever it is     | that type left out|
 | `write`, `framer`, `memo`, `proto`, `bin`, `fast`      | instance, not what stock set | `PLAIN`           |
@@ -362,8 +363,10 @@ def plan(pickler: Any) -> Plan:
             )
         ):
             return PLAIN
-        dispatch = pickler.dispatch
-        if type(dispatch) is not dict and type(dispatch) not in known_tables:
+        dispatch = cls.dispatch  # a property is not asked, as stock asks it for each object
+        if type(dispatch) in known_tables and "dispatch" in state:
+            dispatch = state["dispatch"]
+        if type(dispatch) not in known_tables:
             return PLAIN  # stock asks its get(), which may be anything
         entries = entries_of(dispatch)
         proto = state["proto"]

@@ -118,8 +118,8 @@ _LARGE = 200
 #: for the first one, with which its class is saved; where a library's `save` is called for each part, it saves more.
 _FEW_FOR_BRIEF = 128
 _ASIDE_FOR_BRIEF = 24
-#: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts, or for what is to
-#: be in a cell.  So does a class before the dict of another one.
+#: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts, or for what a
+#: cell is to hold.  So does a class before the dict of another one.
 _HEAVY = frozenset(map(id, (dict, ModuleType, CellType)))
 _may_graft = CPickler is not None
 _setattr, _delattr = object.__setattr__, object.__delattr__

@@ -1584,6 +1584,74 @@ def test_tasks_that_fail_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) ->
     last.forget()
 
 
+_MUCH: dict[str, Callable[[], Any]] = {
+    "texts": lambda: [f"text {i}" for i in range(500)],
+    "dicts": lambda: {"a": [{"id": i, "tags": ["a", str(i)]} for i in range(200)]},
+    "frames": lambda: [str(i) * 50 for i in range(3_000)],
+    "instances": lambda: [objects.Plain() for _ in range(200)],
+}
+
+
+@both
+@needs_code
+@pytest.mark.parametrize("much", _MUCH)
+def test_closure_over_much(much: str, ours: Implementation) -> None:
+    """C keeps the memo behind the contents of a cell; whatever comes behind that looks up what is in there."""
+    for case, wrap in {
+        "alone": _closure,
+        "two": lambda obj: _closure(obj, [obj, *_MUCH["texts"]()]),
+        "behind": lambda obj: _closure(obj, "text 7", obj, 3),
+        "first": lambda obj: (_closure(obj), obj, [f"text {i}" for i in range(3)]),
+        "in another": lambda obj: _closure(_closure(obj), obj),
+        "in an instance": lambda obj: objects.Viaduct([_closure(obj), obj]),
+    }.items():
+
+        def steps(run: Run, wrap: Any = wrap) -> None:
+            obj = _MUCH[much]()
+            run.pickler.dump(wrap(obj))
+            run.pickler.dump([obj, 1])
+
+        check(ORACLE, ours, steps, protocols=(2, 4, 5), file=lambda run: io.BytesIO(), case=case, fails=False)
+
+
+@both
+@needs_code
+@pytest.mark.parametrize("much", _MUCH)
+def test_memo_behind_a_cell(much: str, ours: Implementation) -> None:
+    """It is fetched when somebody looks, or behind a cycle."""
+    f: Any = None
+    obj = [_MUCH[much]()]
+
+    def cyclic() -> Any:
+        return f, obj
+
+    def steps(run: Run) -> None:
+        nonlocal f
+        f = None
+        f = _closure(obj)
+        run.pickler.dump(f)
+        run.record("memo", run.pickler.memo, [i for i, _ in run.pickler.memo.values()])
+        obj.append(f)
+        run.pickler.clear_memo()
+        run.pickler.dump(f)
+        del obj[1:]
+        f = cyclic
+        run.pickler.dump(cyclic)
+
+    check(ORACLE, ours, steps, protocols=(2, 4), file=lambda run: io.BytesIO(), fails=False)
+
+
+@needs_code
+@pytest.mark.skipif(CPickler is None, reason="there is no C pickler to have it")
+def test_c_keeps_the_memo_behind_a_cell() -> None:
+    closure = _closure(_MUCH["texts"]())
+    with fastpickle.patched():
+        for cls in dill.Pickler, backend.Pickler:
+            pickler = cls(io.BytesIO(), 4)
+            pickler.dump(closure)
+            assert "_fastpickle_memo" in vars(pickler)
+
+
 def test_entries_are_known() -> None:
     """The backend knows dill's functions in this version; if not, all of this would test nothing."""
     assert dill.__version__ in backend.KNOWN_VERSIONS

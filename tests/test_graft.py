@@ -36,6 +36,7 @@ import pytest
 from oracle import objects
 from oracle.compare import ALL, Implementation, Run, check
 from oracle.compare import stock_dumps as stock
+from oracle.engines import Pure
 from oracle.parts import APartOf
 from test_install import in_child
 
@@ -865,7 +866,40 @@ def test_nothing_is_kept_alive() -> None:
         assert not [ref() for ref in refs if ref() is not None]
 
 
+def test_memo_set_while_c_has_one() -> None:
+    """What the pickler was given counts from then on, and is in the order of its indices."""
+    obj = [[str(i)] for i in range(500)]
+    for cls in _Stock, fastpickle.Pickler:
+        pickler: Any = cls(io.BytesIO(), 4)
+        pickler.dump(obj)
+        pickler.memo = {}
+        pickler.dump([Custom(), obj, Custom()])
+        assert [i for i, _ in pickler.memo.values()] == [*range(len(pickler.memo))]
+        assert len(pickler.memo) > 1000
+
+
 # What forbids it.
+
+
+@pytest.mark.parametrize("pickler", [fastpickle.Pickler, Pure])
+def test_dispatch_that_is_a_property(pickler: Any) -> None:
+    """It is asked for each object, and may give another table each time."""
+
+    def dumps(base: Any) -> Any:
+        asked = 0
+        shouting = {**_Stock.dispatch, str: lambda pickler, obj: _Stock.save_str(pickler, obj.upper())}
+
+        class Own(base):  # type: ignore[misc]  # it may be any
+            @property
+            def dispatch(self) -> Any:
+                nonlocal asked
+                asked += 1
+                return _Stock.dispatch if asked <= 3 else shouting
+
+        Own(file := io.BytesIO(), 4).dump(["x", "y", "z", {"b": 3}])
+        return file.getvalue()
+
+    assert dumps(pickler) == dumps(_Stock)
 
 
 def refused(pickler: Any) -> bool:
@@ -997,11 +1031,11 @@ def test_class_of_the_pickler_that_changes(monkeypatch: pytest.MonkeyPatch) -> N
 def test_switched_off(offers: list[tuple[str, Any]]) -> None:
     """By an attribute of a class or an instance; the bytes are the same."""
 
-    class Pure(fastpickle.Pickler):
+    class Switched(fastpickle.Pickler):
         fastpickle_grafts = False
 
     obj = [*range(2000)]
-    for made in (Pure(file := io.BytesIO(), 4), fastpickle.Pickler(file2 := io.BytesIO(), 4)):
+    for made in (Switched(file := io.BytesIO(), 4), fastpickle.Pickler(file2 := io.BytesIO(), 4)):
         made.fastpickle_grafts = False
         made.dump([Custom(), obj])
     assert file.getvalue() == file2.getvalue() == stock([Custom(), obj])

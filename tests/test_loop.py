@@ -440,6 +440,18 @@ def test_endless(cls: Any, pickler: Any) -> None:
         pickler(io.BytesIO(), 4).dump([cls()])
 
 
+@pytest.mark.skipif(PYPY, reason="PyPy 8 crashes now and then in a recursion without end")
+@pytest.mark.parametrize("pickler", [Pure, fastpickle.Pickler])
+def test_endless_tuple(pickler: Any) -> None:
+    """A tuple without a dispatch entry is reduced to a call with another one, and so on."""
+
+    class Own(pickler):  # type: ignore[misc]  # it may be either
+        dispatch = {**pickle._Pickler.dispatch, tuple: None}  # type: ignore[attr-defined]  # private to the stdlib
+
+    with pytest.raises(RecursionError):
+        Own(io.BytesIO(), 4).dump([1, (1, 2)])
+
+
 @pytest.mark.skipif(PYPY, reason="it is not saved by the loop there")
 def test_reduces_below_many_containers() -> None:
     """Containers are not counted as if they were reduces."""

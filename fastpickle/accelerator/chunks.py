@@ -56,10 +56,10 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0, worth: int = 1) 
     chunks = _Chunks(pickler, plan, obj, start, dump)
     chunks.write_all()
     is_all = chunks.done == len(obj)
-    if chunks.done > start:
-        if not (is_all and dump.root is obj and keep_memo(pickler, memo, chunks.grafter, IN_BATCHES)):
-            join_memo(pickler, plan, memo, chunks.grafter)
-            give_back(chunks.grafter)
+    is_root = is_all and dump.root is obj
+    if chunks.done > start and not (is_root and keep_memo(pickler, memo, chunks.grafter, IN_BATCHES)):
+        join_memo(pickler, plan, memo, chunks.grafter)
+        give_back(chunks.grafter)
     if is_all:
         dump.penalty = 0
     else:

@@ -93,7 +93,7 @@ def order_memo(pickler: Any) -> None:
     """Put the memo in order at the end of a dump, or when somebody looks, if nobody has hold of it."""
     state = pickler.__dict__
     kept = state.get("_fastpickle_memo")
-    if kept is not None:
+    if kept is not None and "memo" not in state:
         kept.start = unordered.pop(id(pickler))
         return
     memo = state.get("memo")
@@ -257,7 +257,8 @@ def fetch_memo(pickler: Any) -> None:
     state = pickler.__dict__
     kept = state.get("_fastpickle_memo")
     if kept is not None:  # at no moment is there neither
-        state.setdefault("memo", kept.fetch())  # somebody may have set another one
+        if "memo" not in state:  # somebody may have set another one
+            state.setdefault("memo", kept.fetch())
         state.pop("_fastpickle_memo", None)
 
 

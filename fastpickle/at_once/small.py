@@ -180,7 +180,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
             last.held = id(t)
             content = _SOMEBODYS
         if content == _ARRAYS:
-            if may_graft and is_own and not getattr(pickler, "_fastpickle_is_refused", False):
+            if may_graft and is_own and "_fastpickle_is_refused" not in pickler.__dict__:
                 return False
             content = _SOMEBODYS
         if (

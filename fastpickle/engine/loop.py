@@ -484,10 +484,11 @@ def _deeper(opened: list[Level]) -> int:
     """Return how many levels may be open before this is asked again.
 
     Raises:
-        RecursionError: too many may go on for ever: those of reduces, and containers within themselves, which are there
-            if somebody's code clears the memo, and of which stock cannot have so many open. Others come to an end.
+        RecursionError: too many may go on for ever: those of reduces, of containers too, and containers within
+            themselves, which are there if somebody's code clears the memo, and of which stock cannot have so many open.
+            Others come to an end.
     """
-    containers = [id(level[0]) for level in opened if type(level[0]) in _BUILTIN]
+    containers = [id(owner) for owner, ending, _ in opened if type(owner) in _BUILTIN and type(ending) is not tuple]
     endless = len(opened) - len(containers) + 2 * (len(containers) - len({*containers}))
     left = sys.getrecursionlimit() - endless
     if left < 0:

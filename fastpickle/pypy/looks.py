@@ -154,8 +154,10 @@ def _plan(pickler: Any) -> Plan:
                 return PLAIN
         elif type(frame) is not _Builder:
             return PLAIN
-        dispatch = pickler.dispatch
-        if type(dispatch) is not dict and type(dispatch) not in hooks.known_tables:
+        dispatch = cls.dispatch  # a property is not asked, as stock asks it for each object
+        if type(dispatch) in hooks.known_tables and "dispatch" in state:
+            dispatch = state["dispatch"]
+        if type(dispatch) not in hooks.known_tables:
             return PLAIN  # stock asks its get(), which may be anything
         proto = state["proto"]
         if type(proto) is not int or not 1 <= proto <= 5 or not state["bin"]:
