@@ -8,7 +8,7 @@
 is registered here, too.  What is known of the functions is known by their source (`_source`), not by a version: with
 others, or with a dill that is not known, everything works, through every hook.
 
-Not for: `datasets.fingerprint.Hasher` itself, for which there is `fastpickle.install()`.
+Not for: putting it into `datasets.fingerprint.Hasher`; that is `fastpickle.install()`. The `hash` here patches nothing.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ The classes here are joblib's, function by function, with `fastpickle.Pickler` i
 of the functions is known by their source (`_source`), not by joblib's version: with others everything works, through
 every hook.
 
-Not for: `joblib.dump` and `joblib.hash` themselves, for which there is `fastpickle.install()`.
+Not for: putting them into joblib's own `dump` and `hash`; that is `fastpickle.install()`. Those here patch nothing.
 """
 
 from __future__ import annotations
