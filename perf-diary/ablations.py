@@ -423,7 +423,7 @@ def atoms_beside_hooks() -> tuple[Edit, ...]:
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
 def frame_check_beside_hooks() -> tuple[Edit, ...]:
     """Without: a pickler with a hook for every object calls commit_frame() for each one, too."""
-    return (("pickler", "if type(framer) is Framer:", "if False:"),)
+    return (("pickler", "if type(framer) is Framer:", "if frame := None:"),)
 
 
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
