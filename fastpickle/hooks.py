@@ -18,6 +18,7 @@ Shortcuts replace calls that stock makes.  So one is allowed only if it is *know
 | `__getattr__`, `__getattribute__`                      | class                        | `PLAIN`           |
 | `dispatch` of a class that is no dict, nor a library's | class or instance            | `PLAIN`           |
 | `dispatch` that is a property                          | class                        | `PLAIN`           |
+| `dispatch`, whatever it is                             | metaclass                    | `PLAIN`           |
 | `dispatch` entry of an atom (None, bool, int, ...)     | the dict, wherever it is     | `PLAIN`           |
 | `dispatch` entry of a container (list, dict, ...)      | the dict, wherever it is     | that type left out|
 | `write`, `framer`, `memo`, `proto`, `bin`, `fast`      | instance, not what stock set | `PLAIN`           |
@@ -363,6 +364,8 @@ def plan(pickler: Any) -> Plan:
             )
         ):
             return PLAIN
+        if type(cls) is not type and hasattr(type(cls), "dispatch"):
+            return PLAIN  # the class would give its metaclass's, which an instance does not find
         dispatch = cls.dispatch  # a property is not asked, as stock asks it for each object
         if type(dispatch) in known_tables and "dispatch" in state:
             dispatch = state["dispatch"]

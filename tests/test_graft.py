@@ -902,6 +902,26 @@ def test_dispatch_that_is_a_property(pickler: Any) -> None:
     assert dumps(pickler) == dumps(_Stock)
 
 
+@pytest.mark.parametrize("pickler", [fastpickle.Pickler, Pure])
+def test_dispatch_of_a_metaclass(pickler: Any) -> None:
+    """A class would give it before its own, an instance does not find it; nobody asks for it."""
+    asked = []
+
+    class Meta(type):
+        @property
+        def dispatch(cls) -> Any:
+            asked.append(cls)
+            return _Stock.dispatch
+
+    def dumps(base: Any) -> bytes:
+        table = {**_Stock.dispatch, list: lambda pickler, obj: pickler.write(b"N")}
+        Meta("Own", (base,), {"dispatch": table})(file := io.BytesIO(), 4).dump([1, 2, 3])  # type: ignore[operator]  # a class is made
+        return file.getvalue()
+
+    assert dumps(pickler) == dumps(_Stock)
+    assert not asked
+
+
 def refused(pickler: Any) -> bool:
     plan = hooks.plan(pickler)
     return plan.graft_rule is None

@@ -154,6 +154,8 @@ def _plan(pickler: Any) -> Plan:
                 return PLAIN
         elif type(frame) is not _Builder:
             return PLAIN
+        if type(cls) is not type and hasattr(type(cls), "dispatch"):
+            return PLAIN  # the class would give its metaclass's, which an instance does not find
         dispatch = cls.dispatch  # a property is not asked, as stock asks it for each object
         if type(dispatch) in hooks.known_tables and "dispatch" in state:
             dispatch = state["dispatch"]
