@@ -376,7 +376,6 @@ def _take_memo_of_part(pickler: Any, plan: Plan, grafter: Any, obj: Any, is_open
         dump.left_in = opened
     else:
         join_memo(pickler, plan, memo, grafter)
-        give_back(grafter)
 
 
 def _opened_before(root: Any, obj: Any, grafter: Any, is_open: bool) -> _Open | None:
@@ -483,7 +482,6 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
         grafter = _written_items(pickler, plan, args, batch, 1)
     if grafter is not None and made_ours(pickler, plan, grafter, batch, n) and write(framer, plan, grafter.pieces, 1):
         join_memo(pickler, plan, pickler.memo, grafter)
-        give_back(grafter)
         dump.penalty = dump.offers_to_skip = 0
         return True
     doubt(pickler, has_run=True)  # as in `whole`

@@ -98,6 +98,7 @@ __all__ = [
     "by_save",
     "choosy_saves",
     "container_entries",
+    "dispatch_of",
     "entries_of",
     "entry_writers",
     "graft_rules",
@@ -364,9 +365,7 @@ def plan(pickler: Any) -> Plan:
             )
         ):
             return PLAIN
-        if type(cls) is not type and hasattr(type(cls), "dispatch"):
-            return PLAIN  # the class would give its metaclass's, which an instance does not find
-        dispatch = cls.dispatch  # a property is not asked, as stock asks it for each object
+        dispatch = cls.dispatch if type(cls) is type else dispatch_of(cls)  # not called for most classes
         if type(dispatch) in known_tables and "dispatch" in state:
             dispatch = state["dispatch"]
         if type(dispatch) not in known_tables:
@@ -388,6 +387,14 @@ def plan(pickler: Any) -> Plan:
         if is_interrupt(exc):
             raise
         return PLAIN
+
+
+def dispatch_of(cls: Any) -> Any:
+    """Return what a class has for `dispatch`; a property is not asked, since stock asks it for each object.
+
+    None if its metaclass has one, which the class would give in place of its own, and an instance does not find.
+    """
+    return None if hasattr(type(cls), "dispatch") else cls.dispatch
 
 
 def _hands_on(file: Any) -> bool:

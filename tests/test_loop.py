@@ -19,7 +19,7 @@ import pytest
 from oracle import objects
 from oracle.allowed import PYPY
 from oracle.compare import Implementation, PythonFile, Run, check
-from oracle.engines import ORACLE, OURS, PURE, Pure
+from oracle.engines import ORACLE, OURS, PURE, Pure, Stock
 from oracle.parts import APartOf
 
 import fastpickle
@@ -446,7 +446,7 @@ def test_endless_tuple(pickler: Any) -> None:
     """A tuple without a dispatch entry is reduced to a call with another one, and so on."""
 
     class Own(pickler):  # type: ignore[misc]  # it may be either
-        dispatch = {**pickle._Pickler.dispatch, tuple: None}  # type: ignore[attr-defined]  # private to the stdlib
+        dispatch = {**Stock.dispatch, tuple: None}
 
     with pytest.raises(RecursionError):
         Own(io.BytesIO(), 4).dump([1, (1, 2)])

@@ -19,7 +19,7 @@ from .._stdlib import BATCHSIZE, memoized
 from ..doubts import doubt
 from ..hooks import Plan
 from ..interrupts import is_interrupt
-from .cpickler import ROOM, BeginAgain, Splice, dump, give_back, is_written, take, take_asking, use
+from .cpickler import ROOM, BeginAgain, Splice, dump, is_written, take, take_asking, use
 from .differences import made_ours
 from .lazymemo import IN_BATCHES, join_memo, keep_memo
 from .offers import back_off, is_for_batches, may_offer
@@ -59,7 +59,6 @@ def batches(pickler: Any, plan: Plan, obj: Any, start: int = 0, worth: int = 1) 
     is_root = is_all and dump.root is obj
     if chunks.done > start and not (is_root and keep_memo(pickler, memo, chunks.grafter, IN_BATCHES)):
         join_memo(pickler, plan, memo, chunks.grafter)
-        give_back(chunks.grafter)
     if is_all:
         dump.penalty = 0
     else:

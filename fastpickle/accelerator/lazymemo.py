@@ -26,7 +26,7 @@ from typing import Any, Final
 from .._stdlib import register_at_fork
 from ..hooks import STOCK_RULE, Plan
 from ..interrupts import is_interrupt
-from .cpickler import LARGE_TABLE, prepare_to_keep, unordered
+from .cpickler import LARGE_TABLE, give_back, prepare_to_keep, unordered
 
 __all__ = [
     "AT_ONCE",
@@ -65,7 +65,7 @@ _obj: Final = itemgetter(1)
 
 
 def join_memo(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], grafter: Any) -> None:
-    """Add to our memo, in the middle of a dump, what C has memoized of a part.
+    """Add to our memo, in the middle of a dump, what C has memoized of a part; the C pickler is given back.
 
     With a library's pickler, the functions of which look an object up, that is in no order until it might be seen: what
     comes behind a part is the library's, most often, and somebody's own reduce where it is stock's pickler.
@@ -75,6 +75,7 @@ def join_memo(pickler: Any, plan: Plan, memo: dict[int, tuple[int, Any]], grafte
     else:
         unordered.setdefault(id(pickler), len(memo))  # before: a tracer may end the dump
         memo.update(grafter.memo.copy())
+    give_back(grafter)
 
 
 def put_in_order(pickler: Any) -> None:
@@ -93,7 +94,7 @@ def order_memo(pickler: Any) -> None:
     """Put the memo in order at the end of a dump, or when somebody looks, if nobody has hold of it."""
     state = pickler.__dict__
     kept = state.get("_fastpickle_memo")
-    if kept is not None and "memo" not in state:
+    if kept is not None and "memo" not in state:  # somebody may have set another one
         kept.start = unordered.pop(id(pickler))
         return
     memo = state.get("memo")
@@ -257,7 +258,7 @@ def fetch_memo(pickler: Any) -> None:
     state = pickler.__dict__
     kept = state.get("_fastpickle_memo")
     if kept is not None:  # at no moment is there neither
-        if "memo" not in state:  # somebody may have set another one
+        if "memo" not in state:  # as in `order_memo`
             state.setdefault("memo", kept.fetch())
         state.pop("_fastpickle_memo", None)
 

@@ -138,8 +138,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
         elif is_container and not may_graft and (last.looks_for_nothing >= _SURE or _begins_plain(obj, t)):
             pass  # most often, and if there is an instance below it will be found
         elif is_container:
-            cls = type(pickler)  # a metaclass may have a property of that name
-            table = cls.dispatch if type(cls) is type else None  # a library that edits stock's has C asked less
+            table = hooks.dispatch_of(type(pickler))  # a library that edits stock's has C asked less
             is_own = is_own and type(table) is dict and table.get(dict) is _save_dict
             is_for_c = may_graft and (is_own or may_be_plain(obj, t))
             content = _content(obj, t, _FEW if is_for_c else _MANY)

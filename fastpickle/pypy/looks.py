@@ -154,9 +154,7 @@ def _plan(pickler: Any) -> Plan:
                 return PLAIN
         elif type(frame) is not _Builder:
             return PLAIN
-        if type(cls) is not type and hasattr(type(cls), "dispatch"):
-            return PLAIN  # the class would give its metaclass's, which an instance does not find
-        dispatch = cls.dispatch  # a property is not asked, as stock asks it for each object
+        dispatch = cls.dispatch if type(cls) is type else hooks.dispatch_of(cls)
         if type(dispatch) in hooks.known_tables and "dispatch" in state:
             dispatch = state["dispatch"]
         if type(dispatch) not in hooks.known_tables:
