@@ -41,7 +41,9 @@ class Dump:
         nobodys: types that were looked at since somebody's code ran last, and whose reduce runs only the interpreter's;
             and the names that hide it in an instance's `__dict__`.
         looks: how many more looks at a type may be in vain.
-        brief: the ids of types whose reduce is somebody's, and gave what was brief (`rows`).
+        brief: the ids of types whose reduce gave what was brief (`rows`), but for `object`'s own.
+        futile_rows, rows_to_skip: how often a row that was looked for was none, since the last that was one; and how
+            often none is looked for, from now on.
         not_brief: the ids of types whose reduce gave what was not brief, and is not taken to be any more (`brief`).
         known: what `graft` knows of types, until somebody's code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
@@ -59,9 +61,9 @@ class Dump:
     """
 
     __slots__ = (
-        "brief", "doubts", "entries", "framer", "has_refused_items", "has_refused_numbers", "is_usual", "known",
+        "brief", "doubts", "entries", "framer", "futile_rows", "has_refused_items", "has_refused_numbers", "is_usual", "known",
         "left_in", "light", "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys", "not_brief",
-        "offers_to_skip", "penalty", "reducers", "root", "row_size", "unsaved", "way", "weights_to_skip", "write",
+        "offers_to_skip", "penalty", "reducers", "root", "row_size", "rows_to_skip", "unsaved", "way", "weights_to_skip", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any, is_usual: bool = False, way: str | None = None) -> None:
@@ -83,6 +85,7 @@ class Dump:
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
         self.row_size = 1
+        self.futile_rows = self.rows_to_skip = 0
         self.way = way
         self.has_refused_items = self.has_refused_numbers = self.needs_prefix = False
         self.left_in: list[tuple[Any, list[Any]]] | None = None

@@ -365,13 +365,13 @@ def set_saver() -> tuple[Edit, ...]:
     )
 
 
-@ablation(OBJECTS)
+@ablation(OBJECTS, both=())
 def usual_form() -> tuple[Edit, ...]:
     """Without: what a reduce gives is handed to stock's save_reduce()."""
     return (("engine/reduce", "form = usual_form(plan, obj, rv)", "form = None"),)
 
 
-@ablation(OBJECTS)
+@ablation(OBJECTS, both=())
 def known_reduces() -> tuple[Edit, ...]:
     """Without: the plan is settled after every reduce, also after one that runs nobody's code."""
     return (("engine/reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if False:"),)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import collections
 import copyreg
+import datetime
+import decimal
+import fractions
 import functools
 import io
 import sys
@@ -88,6 +92,12 @@ class Any_(Part):
         return self.gives(self)
 
 
+def _values(number: int) -> tuple[Any, ...]:
+    """Return some whose reduces run nobody's code, and one whose reduce is Python."""
+    day = datetime.date(2020, 1, 1) + datetime.timedelta(number)
+    return day, f"{number}", decimal.Decimal(number), complex(number), fractions.Fraction(number, 7)
+
+
 def make(number: int) -> Part:
     """Make one."""
     return Part(number)
@@ -165,6 +175,8 @@ WHERE: dict[str, Callable[[list[Any]], Any]] = {
     "beside a surrogate": lambda parts: [*parts, "\ud800", *parts[5:], parts[0]],
     "beside a long text": lambda parts: [*parts, "x" * 70_000, Part(-1), b"y" * 70_000, *_parts(5)],
     "beside containers": lambda parts: [y for x in parts for y in (x, [x.number], (x.text,), {})],
+    "with values": lambda parts: [y for x in parts for y in (x, *_values(x.number))],
+    "beside values": lambda parts: [y for x in parts for y in (*_values(x.number), *_values(-x.number), [x])],
     "twice": lambda parts: [y for x in parts for y in (x, x)],
     "of three classes": lambda parts: [
         (Other, Stateful, Part)[x.number % 3](x.number, x.text) for x in (*parts, *parts)
@@ -181,6 +193,30 @@ def test_same(n: int, where: str, cls: Any, taken: list[int]) -> None:
             _check(cls, lambda kind=kind: WHERE[where](_parts(n, kind)), protocol=protocol)  # type: ignore[misc]  # it has a default
     if n == 300:
         assert max(taken) > 100 or where.startswith("beside ")
+
+
+@pytest.mark.parametrize("cls", PICKLERS, ids=("stock", "dill"))
+@pytest.mark.parametrize("n", [2, 16, 300])
+def test_values(n: int, cls: Any, taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all reduces are nobody's, the pickler is looked at for the row alone; where there is none, seldom."""
+    monkeypatch.setattr(fastpickle.Pickler, "fastpickle_grafts", False)
+    for protocol in ALL:
+        for first, last_ in ((0, 2), (2, 4), (2, 3), (3, 5)):
+            _check(cls, lambda: [y for i in range(n) for y in _values(i)[first:last_]], protocol=protocol)
+    if n == 300:
+        assert max(taken) > 500
+
+    looks = []
+
+    class Asked(frozenset[int]):
+        def __contains__(self, key: object) -> bool:
+            looks.append(key)
+            return super().__contains__(key)
+
+    monkeypatch.setattr(rows, "ATOM_IDS", Asked(rows.ATOM_IDS))
+    ordered = collections.OrderedDict(a=1)
+    _check(cls, lambda: [y for i in range(n) for y in (decimal.Decimal(i), ordered.copy())])
+    assert len(looks) <= 30 * 4  # in four dumps
 
 
 @pytest.mark.parametrize("cls", PICKLERS, ids=("stock", "dill"))
@@ -383,7 +419,11 @@ def test_what_a_reduce_does(name: str, cls: Any, a_part_of: APartOf) -> None:
                 ACTS[name](pickler, part)
 
         for kind in (Part, Stateful):
-            for build in (lambda: _parts(40, kind), lambda: {x.text: x for x in _parts(40, kind)}):
+            for build in (
+                lambda: _parts(40, kind),
+                lambda: {x.text: x for x in _parts(40, kind)},
+                lambda: [y for x in _parts(40, kind) for y in (*_values(x.number)[:3], x)],
+            ):
                 _check(cls, build, act, undo=lambda: (undo(), done.clear())[0])
 
 

@@ -87,7 +87,6 @@ def save_object(
     entry: Any = None
     state = pickler.__dict__
     dump: Dump = state["_fastpickle_dump"]
-    is_somebodys = True
     if asked is None:
         if id(type(t)) not in METACLASS_IDS:  # the table asks for its hash
             state["_fastpickle_plan"] = plan.in_doubt
@@ -103,7 +102,6 @@ def save_object(
             reduce, rv = reduce_value(pickler, obj, t)
             if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):
                 state["_fastpickle_plan"] = plan
-                is_somebodys = False
             else:  # what it changed, if anything, counts from here on
                 plan = settled(pickler)
                 t = type(obj)
@@ -157,7 +155,7 @@ def save_object(
     if is_ours and plan.is_for_brief and not has_default and id(t) not in dump.not_brief:
         is_written = save_brief(pickler, plan, obj, t, rv)
         if is_written:
-            if is_somebodys and id(t) not in dump.brief and not issubclass(t, type):
+            if id(t) not in dump.brief and not issubclass(t, type):
                 dump.brief.add(id(t))
             return None
         if is_written is not None and (id(rv[0]) in dump.memo or id(t) in dump.memo):  # else it may be the next time

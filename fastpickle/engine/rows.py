@@ -1,11 +1,11 @@
-"""Rows: objects one after the other, the reduces of which are somebody's and give what is brief, by one function.
+"""Rows: objects one after the other, the reduces of which give what is brief, by one function.
 
     save_row(items) --+-- an object of a class that was saved briefly --> its reduce, a look at the pickler, its opcodes
                       +-- an atom, what is in the memo -----------------> its opcode
                       +-- anything else, a full frame ------------------> the loop goes on there
                       +-- what is not brief, a pickler that has changed > the loop goes on with what the reduce gave
 
-Each of these objects runs somebody's code.  Through the loop it would take 900 of the interpreter's instructions, in
+Each of these objects may run somebody's code.  Through the loop it would take 900 of the interpreter's instructions, in
 seven functions, most of them to find out again what has not changed; a look at just that takes a third.
 
 Not for: the first object of a class, which puts the class into the memo, and not for what a reduce gave (`brief`).
@@ -19,7 +19,7 @@ from pickle import LONG_BINGET, MEMOIZE, REDUCE
 from typing import Any, Final
 
 from .._stdlib import NO_VALUE, NOT_WRITTEN, PARTS_OF_METHODS, Framer, entry_of
-from ..doubts import Dump, doubt
+from ..doubts import Dump, doubt, settled
 from ..hooks import ATOM_IDS, ATOMS, Plan
 from ..interrupts import is_interrupt
 from ..objects.arrays import HEAP_TYPE
@@ -43,6 +43,8 @@ _methods_of: Final = attrgetter(
 _entries_of: Final = itemgetter(*ATOMS, tuple, dict)
 _name_of: Final = vars(type)["__name__"].__get__
 _CALL: Final = REDUCE + MEMOIZE
+#: How often none is looked for, at most, between two that are none: to look takes a fifth of what an object takes.
+_MOST_SKIPPED: Final = 16
 
 
 def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | None:
@@ -57,14 +59,24 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
         None, and the next item is yet to be taken; or one that has been, with its reduce, and what that gave.  The plan
         may be in doubt then, in either case.
     """
+    state = pickler.__dict__
+    dump: Dump = state["_fastpickle_dump"]
+    if dump.rows_to_skip:
+        dump.rows_to_skip -= 1
+        return None
     _, (objs, *_), *place = items.__reduce__()  # at its end it has no place
     if not place:
         return None
     ahead = [id(type(x)) for x in objs[place[0] : place[0] + 2]]
-    state = pickler.__dict__
-    dump: Dump = state["_fastpickle_dump"]
     if not ahead or plan.rewrites is not None or ahead[ahead[0] in ATOM_IDS and len(ahead) > 1] not in dump.brief:
+        dump.futile_rows += 1
+        dump.rows_to_skip = min(dump.futile_rows, _MOST_SKIPPED)
         return None  # to begin takes longer than to save one; what comes first may be a key
+    dump.futile_rows = 0
+    if dump.names is None:  # the reduces have run nobody's code so far, and the pickler has not been looked at
+        doubt(pickler)
+        if settled(pickler) is not plan:
+            return None
     framer = dump.framer
     frame = framer.current_frame
     names = dump.names
