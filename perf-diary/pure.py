@@ -26,11 +26,14 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
+from datetime import date
+from decimal import Decimal
 from functools import partial
 from itertools import count, repeat
 from operator import is_
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -131,6 +134,9 @@ def tables() -> dict[str, object]:
         "few_reduces_of_ones_own": {"id": 5, "first": Reduced(1), "second": Reduced("text")},
         "reduce_of_much": Reduced([{"id": i, "x": str(i)} for i in range(500)]),
         "reduces_in_rows": [{"id": i, "value": Reduced(i)} for i in range(1000)],
+        "values_of_any_kind": [
+            generator.choice((date.fromordinal(i + 1), str(i), Decimal(i), complex(i), UUID(int=i))) for i in range(1000)
+        ],
     }
 
 
