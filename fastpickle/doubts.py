@@ -61,9 +61,10 @@ class Dump:
     """
 
     __slots__ = (
-        "brief", "doubts", "entries", "framer", "futile_rows", "has_refused_items", "has_refused_numbers", "is_usual", "known",
-        "left_in", "light", "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys", "not_brief",
-        "offers_to_skip", "penalty", "reducers", "root", "row_size", "rows_to_skip", "unsaved", "way", "weights_to_skip", "write",
+        "brief", "doubts", "entries", "framer", "futile_rows", "has_refused_items", "has_refused_numbers", "is_usual",
+        "known", "left_in", "light", "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys",
+        "not_brief", "offers_to_skip", "penalty", "reducers", "root", "row_size", "rows_to_skip", "unsaved", "way",
+        "weights_to_skip", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any, is_usual: bool = False, way: str | None = None) -> None:

@@ -21,7 +21,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ._calls import encode, interpreters
 from ._lane import Call
@@ -30,6 +30,9 @@ from .mapping import ChunkedExecutor
 from .stats import Stats, WorkerStats
 
 __all__ = ["BrokenInterpreterPool", "InterpreterPoolExecutor"]
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 class InterpreterPoolExecutor(
@@ -80,7 +83,9 @@ class InterpreterPoolExecutor(
         pool = self._pool = Pool(max_workers, self._thread_name_prefix, serializer, initial)
         pool.executor = weakref.ref(self, lambda _: pool.stop(collected=True))
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(
+        self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> Future[_Result]:
         """Call `fn(*args, **kwargs)` in a worker.
 
         Args:

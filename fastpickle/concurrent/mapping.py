@@ -13,9 +13,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["ChunkedExecutor", "call_chunk"]
+
+_Result = TypeVar("_Result")
 
 
 def call_chunk(fn: Callable[..., Any], chunk: list[tuple[Any, ...]]) -> list[Any]:
@@ -28,12 +30,12 @@ class ChunkedExecutor(Executor):
 
     def map(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., _Result],
         *iterables: Iterable[Any],
         timeout: float | None = None,
         chunksize: int = 1,
         buffersize: int | None = None,
-    ) -> Iterator[Any]:
+    ) -> Iterator[_Result]:
         """Call `fn` with the items of the iterables side by side, like `map(fn, *iterables)`, in the workers.
 
         Args:

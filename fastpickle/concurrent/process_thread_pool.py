@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from . import serializers
 from .mapping import ChunkedExecutor
@@ -27,6 +27,9 @@ from .stats import Stats, WorkerStats, psutil_of
 from .worker import Setup
 
 __all__ = ["BrokenProcessPool", "ProcessThreadPoolExecutor"]
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 _MAX_THREADS = 32
 """Threads in each process if nobody says how many: what `ThreadPoolExecutor` has at most."""
@@ -98,7 +101,9 @@ class ProcessThreadPoolExecutor(ChunkedExecutor):
         self._finalizer = weakref.finalize(self, self._pool.stop)  # who drops the executor wants no more of it
         self._finalizer.atexit = False  # the pool itself ends its work then
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(
+        self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> Future[_Result]:
         """Have `fn(*args, **kwargs)` called in a worker.
 
         Args:
