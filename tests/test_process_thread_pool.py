@@ -500,6 +500,17 @@ class TestTaskErrors:
                 with pytest.raises(error):
                     [*executor.map(fn, *([a] * 3 for a in args), chunksize=2)] if args else failing.result()
 
+    def test_callback_of_what_cannot_be_pickled(self, caplog: Any) -> None:
+        """It may exit as any other callback: the pool goes on."""
+        with pool("fork", 1, 1) as executor:
+            busy = executor.submit(tasks.sleep, 0.2)
+            failing = executor.submit(tasks.same, tasks.Unpicklable())
+            failing.add_done_callback(lambda _: sys.exit(3))
+            assert executor.submit(tasks.same, 1).result(SECONDS) == 1
+            assert isinstance(outcome(failing), RuntimeError)
+            assert outcome(busy) is None
+        caplog.clear()  # what is said of the callback has a traceback, and that has the pool
+
     def test_remote_traceback(self, method: str) -> None:
         """The exception's cause shows where in the worker it was raised."""
         with pool(method, 1, 1) as executor:
@@ -768,6 +779,46 @@ def _state_of(executor: Any, future: Any) -> str:
     return "\n".join(lines)
 
 
+class TestInterrupts:
+    """Ctrl-C in the middle of a method."""
+
+    @pytest.mark.parametrize(
+        ("owner", "name", "is_before"),
+        [
+            (dispatcher.Dispatcher, "_wake", True),
+            (dispatcher.Dispatcher, "_wake", False),
+            (threading.Thread, "start", True),
+            (threading.Thread, "start", False),
+            (dispatcher, "start_worker", True),
+            (dispatcher.Dispatcher, "_start_worker", False),
+        ],
+    )
+    def test_submit(self, method: str, owner: Any, name: str, is_before: bool, monkeypatch: Any) -> None:
+        """That call may be lost; those after it are not."""
+        original = getattr(owner, name)
+        left = [KeyboardInterrupt]
+
+        def interrupted(*args: Any) -> Any:
+            if name == "start" and args[0].name != "ProcessThreadPoolExecutor":
+                return original(*args)  # a test runner's
+            if is_before and left:
+                raise left.pop()
+            found = original(*args)
+            if left:
+                raise left.pop()
+            return found
+
+        executor = pool(method, 1, 1)
+        if name == "_wake":
+            executor.submit(tasks.same, 0).result(SECONDS)
+            _wait_until(lambda: executor._pool._is_waiting)
+        monkeypatch.setattr(owner, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            executor.submit(tasks.same, 1)
+        assert [executor.submit(tasks.same, i).result(SECONDS) for i in range(3)] == [0, 1, 2]
+        executor.shutdown()
+
+
 class TestEnd:
     """shutdown, in all its ways."""
 
@@ -781,6 +832,16 @@ class TestEnd:
         with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
             executor.submit(tasks.same, 1)
         executor.shutdown()
+
+    @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="nothing tells which files are open")
+    def test_keeps_no_file_open(self, method: str) -> None:
+        """Though the executor is still somebody's, who may ask for its numbers."""
+        before = len(os.listdir("/proc/self/fd"))
+        executor = pool(method)
+        executor.submit(tasks.same, 1).result(SECONDS)
+        executor.shutdown()
+        assert len(os.listdir("/proc/self/fd")) == before
+        assert executor.stats().done == 1
 
     def test_does_not_wait(self, tmp_path: Path) -> None:
         """`wait=False` returns at once; the tasks are done all the same."""

@@ -92,8 +92,8 @@ class Dispatcher:
         self._dumps, self._loads = serializer.dumps, serializer.loads
         self._number = 0
         self._thread: threading.Thread | None = None
-        self._new: list[WorkerProcess] = []
-        """Workers that the selector does not know yet."""
+        self._has_new = False
+        """Whether there may be workers that the selector does not know yet."""
         self._selector: selectors.BaseSelector
         self._wakes: tuple[int, int]
         self._close_files: weakref.finalize[..., Any] | None = None
@@ -125,9 +125,9 @@ class Dispatcher:
             if self._thread is None or len(self.workers) < self._max_processes:
                 self._start_some()
             self.pending.append((future, kind, call))
-            if self._is_waiting or self._new:
-                self._is_waiting = False
+            if self._is_waiting or self._has_new:
                 self._wake()
+                self._is_waiting = False  # after that: in between may be a Ctrl-C
         return future
 
     def stop(self, cancel: bool = False) -> None:
@@ -192,9 +192,13 @@ class Dispatcher:
         elif len(self.workers) <= len(self.pending) + sum(len(w.futures) for w in [*self.workers]):
             self._start_worker()
         if self._thread is None:
-            thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
-            thread.start()
-            self._thread = thread
+            self._thread = thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
+            try:
+                thread.start()
+            except BaseException:  # or a Ctrl-C while it has begun
+                if thread not in threading.enumerate():
+                    self._thread = None
+                raise
 
     def _open_files(self) -> None:
         """Make the selector and its pipe; not sooner, as a process that is forked before would share them."""
@@ -209,8 +213,8 @@ class Dispatcher:
     def _start_worker(self) -> None:
         shared = (*self._wakes, *(pipe.fileno() for w in self.workers for pipe in w.pipes))
         worker = start_worker(self._context, self._setup, self._budget, shared)
+        self._has_new = True
         self.workers.append(worker)
-        self._new.append(worker)
 
     # What the thread does.
 
@@ -270,10 +274,14 @@ class Dispatcher:
             pass
 
     def _register_new(self) -> None:
-        for worker in self._new:
-            self._selector.register(worker.pipes[1].fileno(), selectors.EVENT_READ, (worker, "results"))
-            self._selector.register(worker.end, selectors.EVENT_READ, (worker, "end"))
-        self._new.clear()
+        if not self._has_new:
+            return
+        self._has_new = False
+        for worker in self.workers:
+            if not worker.is_registered:
+                worker.is_registered = True
+                self._selector.register(worker.pipes[1].fileno(), selectors.EVENT_READ, (worker, "results"))
+                self._selector.register(worker.end, selectors.EVENT_READ, (worker, "end"))
 
     def _room(self, worker: WorkerProcess, ahead: bool) -> int:
         """Return how many tasks a worker may get now.
@@ -336,7 +344,7 @@ class Dispatcher:
                     payload = self._dumps(call)
                 except BaseException as exc:
                     del worker.futures[self._number]
-                    future.set_exception(exc)
+                    set_outcome(future, None, exc)
                     continue
                 finally:
                     del call, future

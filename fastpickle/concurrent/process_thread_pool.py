@@ -59,7 +59,8 @@ class ProcessThreadPoolExecutor(ChunkedExecutor):
         NotImplementedError: on Windows.
 
     A worker that dies breaks the pool: all futures that are not done get `BrokenProcessPool`.  What cannot be pickled,
-    or unpickled, is the error of its own task only.
+    or unpickled, is the error of its own task only.  Both are done in one thread of the pool: a `__reduce__` or a
+    callback that waits for another of its tasks waits for ever.
     """
 
     def __init__(

@@ -36,7 +36,8 @@ class WorkerProcess:
     def __init__(self, process: BaseProcess, tasks: Any, results: Any, budget: int | None) -> None:
         self.process = process
         self.pid = process.pid or 0
-        self.is_closed = False
+        self.is_closed = self.is_registered = False
+        """Whether the pool has closed what it has open for it; whether the pool's selector knows it."""
         self.outbox = Outbox(tasks.fileno())
         self.records = Records(results.fileno())
         self.futures: dict[int, Future[Any]] = {}
@@ -77,6 +78,8 @@ class WorkerProcess:
         if self._is_pidfd:
             os.close(self.end)
             self._is_pidfd = False
+        if self.process.exitcode is not None:  # an executor that has been shut down may live for long
+            self.process.close()
 
 
 def start_worker(context: Any, setup: Setup, budget: int | None, shared: Iterable[int]) -> WorkerProcess:
