@@ -96,6 +96,7 @@ __all__ = [
     "are_fetched",
     "are_known",
     "by_save",
+    "choice_savers",
     "choosy_saves",
     "container_entries",
     "dispatch_of",
@@ -144,6 +145,8 @@ choosy_saves: Final[dict[Any, Callable[[type], Any]]] = {}
 #: Those of them that look for such an object first of all, so that it is written again if it is in the memo, and no
 #: frame is committed before; each with what tells of a pickler whether its types are those that `choosy_saves` knows.
 rewriting_saves: Final[dict[Any, Callable[[Any], bool]]] = {}
+#: Of some of them, what does the same for such an object while a plan is in force, or tells that it has done nothing.
+choice_savers: Final[dict[Any, Callable[[Any, Plan, Any], bool]]] = {}
 
 
 #: The `save` methods, of those in `known_saves`, of picklers that make digests, each with what these do otherwise.
@@ -162,6 +165,7 @@ class Plan(dict[type, "Saver | None"]):
         is_choice: tells whether an object of that type is to go through the class's `save` after all; or None.
         rewrites: tells whether it is to go there first of all, even if it is in the memo; or None.
         is_choice_right: tells of a pickler whether its `save` goes by the same types now; or None.
+        save_choice: saves an object of such a type as the class's `save` does, or tells that it has not; or None.
         save_list, save_dict, save_tuple: the savers of the most frequent containers, or `other`.
         short_lists, short_dicts, short_tuples: whether these are saved as stock does, and so may be part of the loop.
         is_plain_dict: tells of a pickler and a dict whether a library's entry would do now what stock does; or None.
@@ -177,8 +181,8 @@ class Plan(dict[type, "Saver | None"]):
 
     __slots__ = (
         "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_choice_right",
-        "is_for_brief", "is_plain_dict", "other", "proto", "rewrites", "save", "save_dict", "save_list", "save_tuple",
-        "short_dicts", "short_lists", "short_tuples", "small_rule",
+        "is_for_brief", "is_plain_dict", "other", "proto", "rewrites", "save", "save_choice", "save_dict", "save_list",
+        "save_tuple", "short_dicts", "short_lists", "short_tuples", "small_rule",
     )  # fmt: skip
 
     def __init__(self, proto: int, save: Any, other: Saver, doubted: Plan | None = None) -> None:
@@ -188,6 +192,7 @@ class Plan(dict[type, "Saver | None"]):
         self.is_choice = choosy_saves.get(save)
         self.is_choice_right = rewriting_saves.get(save)
         self.rewrites = None if self.is_choice_right is None else self.is_choice
+        self.save_choice = choice_savers.get(save)
         self.containers: frozenset[type] = frozenset()
         self.save_list = self.save_dict = self.save_tuple = other
         self.short_lists = self.short_dicts = self.short_tuples = self.is_for_brief = False

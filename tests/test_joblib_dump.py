@@ -5,7 +5,10 @@ Not for: joblib's hashers (`test_hashers`), nor for real objects of numpy's and 
 
 from __future__ import annotations
 
+import copyreg
+import functools
 import io
+import pickle
 import random
 import sys
 import types
@@ -16,7 +19,7 @@ from typing import Any
 import pytest
 from oracle import objects, strategies
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, PythonFile, Run
+from oracle.compare import ALL, Implementation, PythonFile, Run, dump_where_it_fails
 from oracle.engines import Stock
 from oracle.parts import APartOf
 from oracle.suite_evil import EvilSuite
@@ -93,7 +96,7 @@ class Model:
         self.parameters = {"depth": n, "rate": 0.5, "kind": None}
 
 
-def _wrapping(run: Run, base: Any) -> Any:
+def _wrapping(base: Any, run: Run) -> Any:
     """Return a subclass that looks where it is when it makes a wrapper."""
 
     def wrap(self: Any, array: Any) -> Any:
@@ -186,7 +189,7 @@ class ArraySuite(Joblib, Suite):
     def test_subclass(self, method: str) -> None:
         """Overrides of the class's own methods are called as often."""
 
-        def subclass(run: Run, base: Any) -> Any:
+        def subclass(base: Any, run: Run) -> Any:
             def recorded(self: Any, obj: Any, *more: Any) -> Any:
                 run.record(method, obj)
                 return getattr(base, method)(self, obj, *more)
@@ -286,7 +289,7 @@ class ArraySuite(Joblib, Suite):
             finally:
                 sys.modules["numpy"] = numpy
 
-        self.check(steps, cls=lambda run, base: type("Own", (base,), {}))
+        self.check(steps, cls=lambda base, run: type("Own", (base,), {}))
 
     def test_metaclass(self) -> None:
         """joblib compares the type of each object with those of arrays."""
@@ -333,6 +336,156 @@ class TestArrays(Installed, ArraySuite):
 
 
 class TestBackendArrays(Backend, ArraySuite):
+    pass
+
+
+#: Begins a plan.
+_PLAIN = [[i] for i in range(60)]
+
+
+def _arrays(n: int) -> list[Any]:
+    return [numpy.arange(i) for i in range(n)]
+
+
+class InMemorySuite(ArraySuite):
+    """The same, and more, in files of C's, where arrays are saved at once."""
+
+    def check(self, steps: Callable[[Run], Any], **how: Any) -> None:
+        super().check(steps, **{"file": lambda run: io.BytesIO(), **how})
+
+    @pytest.mark.parametrize("before", [250, 253, 254, 255, 256, 257])
+    def test_memo(self, before: int) -> None:
+        """What describes an array is fetched from the memo by one byte or by four."""
+        for others in ([f"text {i}" for i in range(before)], [[i] for i in range(before)]):
+            self.check_object([others, *_arrays(9), [numpy.arange(3), others]])
+
+    def steps_with(self, run: Run, change: Callable[[], Any]) -> None:
+        """Dump arrays, between which something changes how others are saved."""
+        run.pickler.dump(
+            [_PLAIN, *_arrays(5), objects.Acting(change), *_arrays(5), objects.Acting(change), *_arrays(2)]
+        )
+
+    @pytest.mark.parametrize(
+        "what", ["table", "another table", "a table of another kind", "pickler's table", "class's table", "entry"]
+    )
+    def test_wrappers_saved_in_another_way(self, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As with any object, whatever has a say in how it is reduced is asked."""
+        wrapper = joblib.numpy_pickle.NumpyArrayWrapper
+
+        def reduce(obj: Any) -> Any:
+            return objects.make, (obj.shape,)
+
+        def steps(run: Run) -> None:
+            cls = type(run.pickler)
+
+            def change() -> None:
+                if what == "table":
+                    patch.setitem(copyreg.dispatch_table, wrapper, reduce)
+                elif what == "another table":
+                    patch.setattr(pickle, "dispatch_table", {wrapper: reduce})
+                elif what == "a table of another kind":
+                    patch.setattr(pickle, "dispatch_table", _Table({wrapper: reduce}))
+                elif what == "pickler's table":
+                    run.pickler.dispatch_table = {wrapper: reduce}
+                elif what == "class's table":
+                    cls.dispatch_table = property(lambda self: run.record("asked", 1) or {wrapper: reduce})
+                else:
+                    cls.dispatch = {**cls.dispatch, wrapper: lambda self, obj: self.save(("wrapper", obj.shape))}
+
+            with monkeypatch.context() as patch:
+                self.steps_with(run, change)
+
+        self.check(steps, cls=_own)
+
+    @pytest.mark.parametrize("where", ["class", "pickler", "file", "array"])
+    @pytest.mark.parametrize("at", [1, 2, 4])
+    def test_hook_set_by(self, where: str, at: int) -> None:
+        """Code that is asked for one of some arrays, the file's or a subclass's, sets hooks: they are heard."""
+
+        def steps(run: Run) -> None:
+            calls = []
+            wrap = type(run.pickler)._create_array_wrapper
+
+            def act() -> None:
+                calls.append(1)
+                if len(calls) == at:
+                    run.pickler.persistent_id = lambda obj: run.record("persistent_id", obj)
+
+            def wrapped(*args: Any) -> Any:
+                act()
+                return wrap(*args[-2:])
+
+            some = _arrays(5)
+            if where == "class":
+                type(run.pickler)._create_array_wrapper = wrapped
+            elif where == "pickler":
+                run.pickler._create_array_wrapper = functools.partial(wrapped, run.pickler)
+            elif where == "file":
+                run.file.act = act
+            else:
+                some = [numpy.array([objects.Acting(act)], dtype=object) for _ in some]
+            run.pickler.dump([_PLAIN, *some, *_PLAIN])
+
+        self.check(steps, cls=_own, file=lambda run: _Asked() if where == "file" else io.BytesIO())
+
+    @pytest.mark.parametrize("name", ["write_array", "__reduce__", "__getstate__", "__init__", "__slotnames__"])
+    def test_class_of_the_wrappers_changed(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whoever changes it between two dumps is heard."""
+        wrapper = joblib.numpy_pickle.NumpyArrayWrapper
+        seen: list[Any] = []
+
+        def steps(run: Run) -> None:
+            found = getattr(wrapper, name, None)
+
+            def changed(self: Any, *args: Any, **kwargs: Any) -> Any:
+                seen.append((name, len(args)))
+                return found(self, *args, **kwargs)
+
+            run.pickler.dump([_PLAIN, *_arrays(5)])
+            with monkeypatch.context() as patch:
+                patch.setattr(wrapper, name, ["shape"] if name == "__slotnames__" else changed, raising=False)
+                run.pickler.dump([_PLAIN, *_arrays(5)])
+                run.record("seen", [*seen])
+            seen.clear()
+
+        if name != "__getstate__" or hasattr(wrapper, name):  # before 3.11 there is none
+            self.check(steps)
+
+    @pytest.mark.parametrize("size", [1, 100, 1 << 20])
+    def test_file_that_cannot_be_written_to(self, size: int) -> None:
+        """The error is that of the write, and the pickler is as stock leaves it."""
+
+        def make() -> Any:
+            return [_PLAIN, *_arrays(5), {"a": numpy.arange(30_000), "b": _arrays(5)}]
+
+        self.check(lambda run: dump_where_it_fails(run, make, size), protocols=(4, 5))
+
+
+def _own(base: Any, run: Run) -> Any:
+    return type("Own", (base,), {})
+
+
+class _Table(dict[Any, Any]):
+    def get(self, key: Any, default: Any = None) -> Any:
+        return (lambda obj: (objects.make, ("by get()",))) if key.__name__ == "NumpyArrayWrapper" else default
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+
+class _Asked(io.BytesIO):
+    act: Callable[[], Any] = staticmethod(lambda: None)
+
+    def tell(self) -> int:
+        self.act()
+        return super().tell()
+
+
+class TestArraysInMemory(Installed, InMemorySuite):
+    pass
+
+
+class TestBackendArraysInMemory(Backend, InMemorySuite):
     pass
 
 

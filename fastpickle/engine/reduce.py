@@ -76,6 +76,8 @@ def save_object(
     """
     t = type(obj)
     if write is not None and plan.is_choice is not None and plan.is_choice(t):
+        if plan.save_choice is not None and plan.save_choice(pickler, plan, obj):
+            return None
         doubt(pickler)  # as `outside` does, with a frame less
         try:
             pickler.save(obj)

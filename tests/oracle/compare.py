@@ -195,8 +195,8 @@ def use(
     with implementation.context():
         base = implementation.base
         run.file = (PythonFile() if protocol >= 4 else io.BytesIO()) if file is None else file(run)
+        made = base if cls is None else cls(base, run)  # what this raises is a defect of the test
         try:
-            made = base if cls is None else cls(base, run)
             run.pickler = made(run.file, protocol, **(arguments or {}))
             steps(run)
         except BaseException as exc:
