@@ -135,8 +135,10 @@ def tables() -> dict[str, object]:
         "reduce_of_much": Reduced([{"id": i, "x": str(i)} for i in range(500)]),
         "reduces_in_rows": [{"id": i, "value": Reduced(i)} for i in range(1000)],
         "values_of_any_kind": [
-            generator.choice((date.fromordinal(i), str(i), Decimal(i), complex(i), UUID(int=i))) for i in range(1, 1001)
+            generator.choice((date.fromordinal(i), Decimal(i), UUID(int=i), {"on": date.fromordinal(i)}, None, [i]))
+            for i in range(1, 1001)
         ],
+        "dates_and_texts": [x for i in range(1, 501) for x in (date.fromordinal(i), str(i))],
     }
 
 

@@ -398,7 +398,7 @@ class InMemorySuite(ArraySuite):
         self.check(steps, cls=_own)
 
     @pytest.mark.parametrize("where", ["class", "pickler", "file", "array"])
-    @pytest.mark.parametrize("at", [1, 2, 4])
+    @pytest.mark.parametrize("at", range(1, 6))
     def test_hook_set_by(self, where: str, at: int) -> None:
         """Code that is asked for one of some arrays, the file's or a subclass's, sets hooks: they are heard."""
 

@@ -29,7 +29,7 @@ from .. import hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, StockPickler, for_batch
 from ..digests import hashed
 from ..digests.shapes import are_sortable
-from ..doubts import outside
+from ..doubts import doubt, holds, outside
 from ..engine.brief import save_brief
 from ..pickler import Pickler as _Base
 from ..rules import HashRule
@@ -197,45 +197,63 @@ def _has_numpy(pickler: Any) -> bool:
 
 
 def _save_array(base: Any, pickler: Any, plan: hooks.Plan, obj: Any) -> bool:
-    """Save an array as `NumpyPickler.save` does, if that runs nobody's code: with five Python frames less.
+    """Save an array as `NumpyPickler.save` does, with five Python frames less.
 
     Args:
         base: the pickler that is joblib's base.
         pickler: a NumpyPickler, of which `_has_numpy` is true.
-        plan: the plan in force.
+        plan: the plan in force; if the file, or what is in the array, may be somebody's, it is in doubt afterwards.
         obj: what `_is_array` tells of.
 
     Returns:
         Whether it is saved; if not, nothing has happened.
 
     Raises:
-        What writing to the file raises.
+        What writing to the file raises, and what is in the array.
     """
     state = pickler.__dict__
-    cls = type(pickler)
     if (
         type(obj) is not sys.modules["numpy"].ndarray
         or state["np"] is None
-        or obj.dtype.hasobject
-        or not _is_of_nobody(state.get("file_handle"))
-        or cls._create_array_wrapper not in _WRAPS
+        or type(pickler)._create_array_wrapper not in _WRAPS
         or "_create_array_wrapper" in state
-        or {**vars(_Wrapper), "__slotnames__": None} != _MEMBERS
-        or vars(_Wrapper).get("__slotnames__")
-        or _Wrapper in pickler.dispatch
-        or "dispatch_table" in state
-        or getattr(cls, "dispatch_table", None) is not None
-        or type(_pickle.dispatch_table) is not dict
-        or _Wrapper in _pickle.dispatch_table
     ):
         return False
-    wrapper = pickler._create_array_wrapper(obj)
-    # What `object.__reduce_ex__` gives for an instance of a class like this.
-    if not (plan.is_for_brief and save_brief(pickler, plan, wrapper, _Wrapper, (_newobj, (_Wrapper,), vars(wrapper)))):
-        base.save(pickler, wrapper)
-    pickler.framer.commit_frame(force=True)
-    wrapper.write_array(obj, pickler)
+    is_nobodys = not obj.dtype.hasobject and _is_of_nobody(state.get("file_handle"))
+    if not is_nobodys:
+        doubt(pickler)
+    try:
+        wrapper = pickler._create_array_wrapper(obj)  # asks the file where it stands
+        # What `object.__reduce_ex__` gives for an instance of a class like this.
+        value = _newobj, (_Wrapper,), vars(wrapper)
+        if not (
+            plan.is_for_brief
+            and _is_wrapper_plain(pickler)
+            and holds(pickler, plan)
+            and save_brief(pickler, plan, wrapper, _Wrapper, value)
+        ):
+            base.save(pickler, wrapper)
+        if pickler.proto >= 4:
+            pickler.framer.commit_frame(force=True)
+        wrapper.write_array(obj, pickler)
+    finally:
+        if not is_nobodys:
+            doubt(pickler)
     return True
+
+
+def _is_wrapper_plain(pickler: Any) -> bool:
+    """Tell whether joblib's wrappers are reduced as instances of a plain class, by nobody's code."""
+    table = _pickle.dispatch_table
+    return (
+        {**vars(_Wrapper), "__slotnames__": None} == _MEMBERS
+        and not vars(_Wrapper).get("__slotnames__")
+        and _Wrapper not in pickler.dispatch
+        and "dispatch_table" not in pickler.__dict__
+        and getattr(type(pickler), "dispatch_table", None) is None
+        and type(table) is dict
+        and _Wrapper not in table
+    )
 
 
 def _is_of_nobody(file: Any) -> bool:
