@@ -6,7 +6,6 @@ Not for: joblib's hashers (`test_hashers`), nor for real objects of numpy's and 
 from __future__ import annotations
 
 import copyreg
-import functools
 import io
 import pickle
 import random
@@ -366,7 +365,16 @@ class InMemorySuite(ArraySuite):
         )
 
     @pytest.mark.parametrize(
-        "what", ["table", "another table", "a table of another kind", "pickler's table", "class's table", "entry"]
+        "what",
+        [
+            "table",
+            "another table",
+            "a table of another kind",
+            "pickler's table",
+            "class's table",
+            "entry",
+            "another class",
+        ],
     )
     def test_wrappers_saved_in_another_way(self, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """As with any object, whatever has a say in how it is reduced is asked."""
@@ -387,6 +395,9 @@ class InMemorySuite(ArraySuite):
                     patch.setattr(pickle, "dispatch_table", _Table({wrapper: reduce}))
                 elif what == "pickler's table":
                     run.pickler.dispatch_table = {wrapper: reduce}
+                elif what == "another class":
+                    for names in vars(joblib.numpy_pickle), backend._globals_of_files:
+                        patch.setitem(names, wrapper.__name__, _OtherWrapper)
                 elif what == "class's table":
                     cls.dispatch_table = property(lambda self: run.record("asked", 1) or {wrapper: reduce})
                 else:
@@ -397,36 +408,61 @@ class InMemorySuite(ArraySuite):
 
         self.check(steps, cls=_own)
 
-    @pytest.mark.parametrize("where", ["class", "pickler", "file", "array"])
+    @pytest.mark.parametrize(
+        "where", ["class", "pickler", "kind of file", "file", "write", "below the file", "frames", "array", "numpy"]
+    )
     @pytest.mark.parametrize("at", range(1, 6))
-    def test_hook_set_by(self, where: str, at: int) -> None:
+    def test_hook_set_by(self, where: str, at: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         """Code that is asked for one of some arrays, the file's or a subclass's, sets hooks: they are heard."""
 
         def steps(run: Run) -> None:
             calls = []
-            wrap = type(run.pickler)._create_array_wrapper
 
             def act() -> None:
                 calls.append(1)
                 if len(calls) == at:
                     run.pickler.persistent_id = lambda obj: run.record("persistent_id", obj)
 
-            def wrapped(*args: Any) -> Any:
-                act()
-                return wrap(*args[-2:])
+            def acting(function: Any) -> Any:
+                return lambda *args, **kwargs: (act(), function(*args, **kwargs))[1]
 
+            pickler = run.pickler
             some = _arrays(5)
-            if where == "class":
-                type(run.pickler)._create_array_wrapper = wrapped
-            elif where == "pickler":
-                run.pickler._create_array_wrapper = functools.partial(wrapped, run.pickler)
-            elif where == "file":
-                run.file.act = act
-            else:
-                some = [numpy.array([objects.Acting(act)], dtype=object) for _ in some]
-            run.pickler.dump([_PLAIN, *some, *_PLAIN])
+            with monkeypatch.context() as patch, (tmp_path / "file").open("wb", buffering=10) as real:
+                if where == "class":
+                    type(pickler)._create_array_wrapper = acting(type(pickler)._create_array_wrapper)
+                elif where == "pickler":
+                    pickler._create_array_wrapper = acting(pickler._create_array_wrapper)
+                elif where == "kind of file":
+                    run.file.act = act
+                elif where == "file":
+                    run.file.tell = acting(run.file.tell)
+                elif where == "write":
+                    run.file.write = acting(run.file.write)
+                elif where == "below the file":
+                    pickler.file_handle = real
+                    patch.setattr(real.raw, "write", acting(real.raw.write))
+                elif where == "frames":
+                    pickler.framer.file_write = acting(pickler.framer.file_write)
+                elif where == "array":
+                    some = [numpy.array([objects.Acting(act)], dtype=object) for _ in some]
+                else:
+                    patch.setattr(numpy, "nditer", acting(numpy.nditer))
+                pickler.dump([_PLAIN, *some, *_PLAIN])
 
-        self.check(steps, cls=_own, file=lambda run: _Asked() if where == "file" else io.BytesIO())
+        self.check(steps, cls=_own, file=lambda run: _Asked() if where == "kind of file" else io.BytesIO())
+
+    def test_override_that_cannot_be_hashed(self) -> None:
+        def made(base: Any, run: Run) -> Any:
+            class Wrap:
+                __hash__ = None  # type: ignore[assignment]  # as a dataclass has it
+
+                def __call__(self, array: Any) -> Any:
+                    return base._create_array_wrapper(run.pickler, array)
+
+            return type("Own", (base,), {"_create_array_wrapper": Wrap()})
+
+        self.check_object([_PLAIN, *_arrays(5)], cls=made)
 
     @pytest.mark.parametrize("name", ["write_array", "__reduce__", "__getstate__", "__init__", "__slotnames__"])
     def test_class_of_the_wrappers_changed(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,6 +499,10 @@ class InMemorySuite(ArraySuite):
 
 def _own(base: Any, run: Run) -> Any:
     return type("Own", (base,), {})
+
+
+class _OtherWrapper(joblib.numpy_pickle.NumpyArrayWrapper):  # type: ignore[misc]  # joblib has no types
+    """Found in the place of joblib's."""
 
 
 class _Table(dict[Any, Any]):

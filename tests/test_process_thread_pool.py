@@ -789,6 +789,7 @@ class TestInterrupts:
             (dispatcher.Dispatcher, "_wake", False),
             (threading.Thread, "start", True),
             (threading.Thread, "start", False),
+            (threading, "_start_joinable_thread" if sys.version_info >= (3, 13) else "_start_new_thread", True),
             (dispatcher, "start_worker", True),
             (dispatcher.Dispatcher, "_start_worker", False),
         ],
@@ -797,17 +798,19 @@ class TestInterrupts:
         """That call may be lost; those after it are not."""
         original = getattr(owner, name)
         left = [KeyboardInterrupt]
+        here = os.getpid()
 
-        def interrupted(*args: Any) -> Any:
-            if name == "start" and args[0].name != "ProcessThreadPoolExecutor":
-                return original(*args)  # a test runner's
+        def interrupted(*args: Any, **kwargs: Any) -> Any:
+            if (name == "start" and args[0].name != "ProcessThreadPoolExecutor") or os.getpid() != here:
+                return original(*args, **kwargs)  # a test runner's, or a worker's
             if is_before and left:
                 raise left.pop()
-            found = original(*args)
+            found = original(*args, **kwargs)
             if left:
                 raise left.pop()
             return found
 
+        monkeypatch.setattr(threading, "_limbo", {})  # where the thread that does not begin is left for ever
         executor = pool(method, 1, 1)
         if name == "_wake":
             executor.submit(tasks.same, 0).result(SECONDS)

@@ -22,6 +22,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from io import BufferedRandom, BufferedWriter, BytesIO, FileIO
+from operator import is_
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
@@ -31,6 +32,8 @@ from ..digests import hashed
 from ..digests.shapes import are_sortable
 from ..doubts import doubt, holds, outside
 from ..engine.brief import save_brief
+from ..objects.arrays import HEAP_TYPE
+from ..objects.asked import in_class
 from ..pickler import Pickler as _Base
 from ..rules import HashRule
 from ._source import digests
@@ -71,7 +74,7 @@ _KNOWN_SAVE = "dc496b33f5d0a20c"
 _Wrapper: Any = _files.NumpyArrayWrapper
 _wrap: Any = _OriginalNumpyPickler._create_array_wrapper
 #: What the class of the wrappers has, but for what `copyreg` notes there when it is asked for the first time.
-_MEMBERS = {**vars(_Wrapper), "__slotnames__": None}
+_MEMBERS = (*{**vars(_Wrapper), "__slotnames__": None}.values(),)
 #: The digests of what makes a wrapper, and of what it writes an array by, in joblib 1.3 to 1.6.
 _KNOWN_WRAPS = (("9fa5f555962a3b49",), ("9bfc408de01d4a23", "0f7594b949d9ddcd"), ("9451f989b25cdc07",))
 
@@ -211,15 +214,15 @@ def _save_array(base: Any, pickler: Any, plan: hooks.Plan, obj: Any) -> bool:
     Raises:
         What writing to the file raises, and what is in the array.
     """
-    state = pickler.__dict__
-    if (
-        type(obj) is not sys.modules["numpy"].ndarray
-        or state["np"] is None
-        or type(pickler)._create_array_wrapper not in _WRAPS
-        or "_create_array_wrapper" in state
-    ):
+    if type(obj) is not sys.modules["numpy"].ndarray:
         return False
-    is_nobodys = not obj.dtype.hasobject and _is_of_nobody(state.get("file_handle"))
+    known = pickler._fastpickle_dump.known
+    is_nobodys = known.get(_Wrapping)
+    if is_nobodys is None:
+        if not _wraps_as_joblib(pickler):
+            return False
+        is_nobodys = known[_Wrapping] = _is_written_by_nobody(pickler) and _is_wrapper_plain(pickler)
+    is_nobodys = is_nobodys and not obj.dtype.hasobject
     if not is_nobodys:
         doubt(pickler)
     try:
@@ -228,8 +231,7 @@ def _save_array(base: Any, pickler: Any, plan: hooks.Plan, obj: Any) -> bool:
         value = _newobj, (_Wrapper,), vars(wrapper)
         if not (
             plan.is_for_brief
-            and _is_wrapper_plain(pickler)
-            and holds(pickler, plan)
+            and (is_nobodys or (type(wrapper) is _Wrapper and holds(pickler, plan) and _is_wrapper_plain(pickler)))
             and save_brief(pickler, plan, wrapper, _Wrapper, value)
         ):
             base.save(pickler, wrapper)
@@ -242,12 +244,32 @@ def _save_array(base: Any, pickler: Any, plan: hooks.Plan, obj: Any) -> bool:
     return True
 
 
+class _Wrapping:
+    """Stands in `Dump.known` for what a pickler, and its file, do with arrays' wrappers, until somebody's code runs."""
+
+
+def _wraps_as_joblib(pickler: Any) -> bool:
+    """Tell whether a pickler makes joblib's wrappers by joblib's function."""
+    state = pickler.__dict__
+    wrap = in_class(type(pickler), "_create_array_wrapper")
+    return (
+        state["np"] is not None
+        and (wrap is _wrap or wrap is _own[_wrap])
+        and "_create_array_wrapper" not in state
+        and wrap.__globals__.get("NumpyArrayWrapper") is _Wrapper
+    )
+
+
 def _is_wrapper_plain(pickler: Any) -> bool:
     """Tell whether joblib's wrappers are reduced as instances of a plain class, by nobody's code."""
     table = _pickle.dispatch_table
+    members = {**vars(_Wrapper), "__slotnames__": None}.values()
+    slots = vars(_Wrapper).get("__slotnames__", ())
     return (
-        {**vars(_Wrapper), "__slotnames__": None} == _MEMBERS
-        and not vars(_Wrapper).get("__slotnames__")
+        len(members) == len(_MEMBERS)
+        and all(map(is_, members, _MEMBERS))
+        and type(slots) in (list, tuple)
+        and not slots
         and _Wrapper not in pickler.dispatch
         and "dispatch_table" not in pickler.__dict__
         and getattr(type(pickler), "dispatch_table", None) is None
@@ -256,15 +278,29 @@ def _is_wrapper_plain(pickler: Any) -> bool:
     )
 
 
-def _is_of_nobody(file: Any) -> bool:
-    """Tell whether a file is C's alone."""
+def _is_written_by_nobody(pickler: Any) -> bool:
+    """Tell whether what an array, and the frame before it, is written by is C's alone."""
+    file = pickler.__dict__.get("file_handle")
     t = type(file)
-    return t is BytesIO or ((t is BufferedWriter or t is BufferedRandom) and type(file.raw) is FileIO)
+    if t is not BytesIO:
+        if t is not BufferedWriter and t is not BufferedRandom:
+            return False
+        raw = file.raw
+        if type(raw) is not FileIO or raw.__dict__:
+            return False
+    file_write = pickler.framer.file_write
+    nditer = sys.modules["numpy"].nditer
+    return (
+        not file.__dict__  # in which there may be another `tell`
+        and type(file_write) is BuiltinMethodType
+        and file_write.__self__ is file
+        and type(nditer) is type
+        and not nditer.__flags__ & HEAP_TYPE
+    )
 
 
 _pickle: Any = pickle  # its dispatch_table is no public name
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
-_WRAPS = frozenset((_wrap, _own[_wrap]))
 
 
 def _is_decomposed(t: type) -> bool:

@@ -192,13 +192,9 @@ class Dispatcher:
         elif len(self.workers) <= len(self.pending) + sum(len(w.futures) for w in [*self.workers]):
             self._start_worker()
         if self._thread is None:
-            self._thread = thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
-            try:
-                thread.start()
-            except BaseException:  # or a Ctrl-C while it has begun
-                if thread not in threading.enumerate():
-                    self._thread = None
-                raise
+            thread = threading.Thread(target=self._run, name="ProcessThreadPoolExecutor")
+            thread.start()
+            self._thread = thread
 
     def _open_files(self) -> None:
         """Make the selector and its pipe; not sooner, as a process that is forked before would share them."""
@@ -219,6 +215,11 @@ class Dispatcher:
     # What the thread does.
 
     def _run(self) -> None:
+        with self._lock:
+            if self._thread is None and self._close_files is not None and self._close_files.alive:
+                self._thread = threading.current_thread()  # who has started it got a Ctrl-C meanwhile
+            if self._thread is not threading.current_thread():
+                return  # and has started another one, or has ended the pool
         try:
             self._loop()
             self._stop_all()
