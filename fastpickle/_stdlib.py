@@ -459,5 +459,10 @@ def is_usual_file(file: Any) -> bool:
     """Tell whether nobody's code sees how much is written at a time: it is in memory, or goes to a real file."""
     t = type(file)
     return issubclass(t, io.BytesIO) or (
-        issubclass(t, (io.BufferedWriter, io.BufferedRandom)) and type(file.raw) is io.FileIO
+        issubclass(t, (io.BufferedWriter, io.BufferedRandom))
+        and type(raw := file.raw) is io.FileIO
+        and raw.__dict__.keys() <= _SET_BY_OPEN  # no `write` of somebody's
     )
+
+
+_SET_BY_OPEN: frozenset[str] = frozenset(("name",))

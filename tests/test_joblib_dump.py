@@ -409,7 +409,8 @@ class InMemorySuite(ArraySuite):
         self.check(steps, cls=_own)
 
     @pytest.mark.parametrize(
-        "where", ["class", "pickler", "kind of file", "file", "write", "below the file", "frames", "array", "numpy"]
+        "where",
+        ["class", "pickler", "kind of file", "file", "write", "below the file", "frames", "dtype", "array", "numpy"],
     )
     @pytest.mark.parametrize("at", range(1, 6))
     def test_hook_set_by(self, where: str, at: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -440,10 +441,12 @@ class InMemorySuite(ArraySuite):
                 elif where == "write":
                     run.file.write = acting(run.file.write)
                 elif where == "below the file":
-                    pickler.file_handle = real
+                    run.pickler = pickler = type(pickler)(real, run.protocol)
                     patch.setattr(real.raw, "write", acting(real.raw.write))
                 elif where == "frames":
                     pickler.framer.file_write = acting(pickler.framer.file_write)
+                elif where == "dtype":
+                    some = [numpy.zeros(i, numpy.dtype("f8", metadata={"a": objects.Acting(act)})) for i in range(5)]
                 elif where == "array":
                     some = [numpy.array([objects.Acting(act)], dtype=object) for _ in some]
                 else:

@@ -21,13 +21,13 @@ import pickle
 import sys
 from collections.abc import Sequence
 from functools import partial
-from io import BufferedRandom, BufferedWriter, BytesIO, FileIO
+from io import BufferedRandom, BufferedWriter, BytesIO
 from operator import is_
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from .. import hooks
-from .._stdlib import FRAMES_ARE_BYTESIO, StockPickler, for_batch
+from .._stdlib import FRAMES_ARE_BYTESIO, StockPickler, for_batch, is_usual_file
 from ..digests import hashed
 from ..digests.shapes import are_sortable
 from ..doubts import doubt, holds, outside
@@ -227,14 +227,15 @@ def _save_array(base: Any, pickler: Any, plan: hooks.Plan, obj: Any) -> bool:
         doubt(pickler)
     try:
         wrapper = pickler._create_array_wrapper(obj)  # asks the file where it stands
-        # What `object.__reduce_ex__` gives for an instance of a class like this.
-        value = _newobj, (_Wrapper,), vars(wrapper)
         if not (
             plan.is_for_brief
             and (is_nobodys or (type(wrapper) is _Wrapper and holds(pickler, plan) and _is_wrapper_plain(pickler)))
-            and save_brief(pickler, plan, wrapper, _Wrapper, value)
+            # what `object.__reduce_ex__` gives for an instance of a class like this
+            and save_brief(pickler, plan, wrapper, _Wrapper, (_newobj, (_Wrapper,), vars(wrapper)))
         ):
+            is_nobodys = False  # what is pickled with a dtype may be anybody's
             base.save(pickler, wrapper)
+            doubt(pickler)
         if pickler.proto >= 4:
             pickler.framer.commit_frame(force=True)
         wrapper.write_array(obj, pickler)
@@ -281,17 +282,12 @@ def _is_wrapper_plain(pickler: Any) -> bool:
 def _is_written_by_nobody(pickler: Any) -> bool:
     """Tell whether what an array, and the frame before it, is written by is C's alone."""
     file = pickler.__dict__.get("file_handle")
-    t = type(file)
-    if t is not BytesIO:
-        if t is not BufferedWriter and t is not BufferedRandom:
-            return False
-        raw = file.raw
-        if type(raw) is not FileIO or raw.__dict__:
-            return False
     file_write = pickler.framer.file_write
     nditer = sys.modules["numpy"].nditer
     return (
-        not file.__dict__  # in which there may be another `tell`
+        type(file) in (BytesIO, BufferedWriter, BufferedRandom)
+        and is_usual_file(file)
+        and not file.__dict__  # in which there may be another `tell`
         and type(file_write) is BuiltinMethodType
         and file_write.__self__ is file
         and type(nditer) is type

@@ -43,7 +43,8 @@ _methods_of: Final = attrgetter(
 _entries_of: Final = itemgetter(*ATOMS, tuple, dict)
 _name_of: Final = vars(type)["__name__"].__get__
 _CALL: Final = REDUCE + MEMOIZE
-#: How often none is looked for, at most, between two that are none: to look takes a fifth of what an object takes.
+#: How often none is looked for, at most, between two that are none, and so how late a row may begin: to look takes a
+#: fifth of what an object takes.
 _MOST_SKIPPED: Final = 16
 
 
@@ -74,7 +75,7 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
         return None  # to begin takes longer than to save one; what comes first may be a key
     dump.futile_rows = 0
     if dump.names is None:  # the reduces have run nobody's code so far, and the pickler has not been looked at
-        doubt(pickler)
+        doubt(pickler)  # else it is not looked at
         if settled(pickler) is not plan:
             return None
     framer = dump.framer
