@@ -20,6 +20,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -203,8 +204,31 @@ def test_text_is_not_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """What does not look like a pickle never reaches the unpickler."""
     monkeypatch.setattr(pickle, "loads", lambda content: pytest.fail("unpickled"))
     path = tmp_path / "broken.json"
-    path.write_text('{"a": ')
-    with pytest.raises(_load.LoadError, match="neither JSON nor a pickle"):
+    for text, message in (('{"a": ', "no JSON"), ("a: 1", "neither JSON nor a pickle")):
+        path.write_text(text)
+        with pytest.raises(_load.LoadError, match=message):
+            _load.from_file(str(path))
+
+
+@pytest.mark.parametrize("compress", [0, 3, ("gzip", 3), ("bz2", 3), ("xz", 3), ("lzma", 3)])
+def test_file_of_joblibs(tmp_path: Path, compress: Any) -> None:
+    """What `joblib.dump` has written is loaded by joblib, compressed or not, with arrays or without."""
+    joblib = pytest.importorskip("joblib", reason="joblib is not installed")
+    path = str(tmp_path / "model")
+    joblib.dump({"a": [1, "b"]}, path, compress=compress)
+    assert _load.from_file(path) == {"a": [1, "b"]}
+    numpy: Any = pytest.importorskip("numpy", reason="numpy is not installed")
+    joblib.dump([numpy.arange(3), 5], path, compress=compress)
+    array, number = _load.from_file(path)  # type: ignore[misc]  # it may be anything
+    assert [*array] == [0, 1, 2]
+    assert number == 5
+
+
+def test_file_of_joblibs_without_joblib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    path = tmp_path / "model"
+    path.write_bytes(b"\x1f\x8bnothing")
+    with pytest.raises(_load.LoadError, match="as a file of joblib's it fails: ModuleNotFoundError"):
         _load.from_file(str(path))
 
 
@@ -214,6 +238,9 @@ def test_text_is_not_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         (b"", "is empty"),
         (b" \n", "is empty"),
         (b"\x00\xff", "neither JSON nor a pickle"),
+        (b"\xff\xfea: 1", "neither JSON nor a pickle"),
+        (b'{"a": 1,\n "b": 2\n "c": 3}\n', "in line 3, column"),
+        (b'{"a": 1}\n{"a": 2}\n\n{"a": }\n', "in line 4, column"),
         (pickle.dumps(list(range(100)))[:-9], "as a pickle it fails"),
         (b"cnowhere_to_be_found\nx\n.", "ModuleNotFoundError"),
         (b"[" * 200_000, "nested too deeply"),
@@ -224,7 +251,7 @@ def test_bad_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: b
     path = tmp_path / "data"
     path.write_bytes(content)
     said = one_error(capsys, "--data", str(path))
-    assert message in said or "neither JSON nor a pickle" in said
+    assert message in said
 
 
 def test_missing_file_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,11 +1,11 @@
 """Get the user's own object: from a file or from a module.
 
-    --data FILE          bytes --> JSON? --> JSON lines? --> a pickle? --> the object
+    --data FILE          bytes --> JSON? --> JSON lines? --> a file of joblib's? --> a pickle? --> the object
     --import MODULE:NAME import --> attribute --> the object
 
 A file is recognised by what is in it, not by what it is called. Only bytes that are no JSON and
-look like a pickle (they begin with its PROTO opcode or end in STOP) are unpickled, because
-unpickling runs whatever code the file names.
+look like a pickle (they begin with its PROTO opcode or end in STOP) or like what `joblib.dump` wrote
+are unpickled, because unpickling runs whatever code the file names.
 
 Not for: finding out whether the object can be pickled; ``bench`` does that.
 """
@@ -20,13 +20,19 @@ import sys
 
 __all__ = ["LoadError", "from_file", "from_module", "one_line"]
 
+_COMPRESSED = (b"\x1f\x8b", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"BZh", b"\xfd7zXZ", b"]\x00\x00")
+"""How files begin that `joblib.dump` has compressed: by gzip, zlib, bz2, xz, lzma."""
+
+_OF_ARRAYS = b"joblib.numpy_pickle"
+"""The module that is named where there is an array in a file of joblib's, which is no pickle then."""
+
 
 class LoadError(Exception):
     """The user's object is not to be had; the message is one line that says what to do."""
 
 
 def from_file(path: str) -> object:
-    """Load an object from a file of JSON, JSON lines or a pickle.
+    """Load an object from a file of JSON or JSON lines, from a pickle, or from what joblib has written.
 
     Args:
         path: The file.
@@ -49,15 +55,20 @@ def from_file(path: str) -> object:
         return _from_json(content)
     except RecursionError:
         raise LoadError(f"{path} is nested too deeply to be read as JSON") from None
-    except ValueError:
+    except json.JSONDecodeError as error:
+        if content.lstrip()[:1] in (b"{", b"["):
+            raise LoadError(f"{path} is no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    except ValueError:  # it is no text
         pass
-    if not (content.startswith(pickle.PROTO) or content.endswith(pickle.STOP)):
+    is_joblibs = _OF_ARRAYS in content or content.startswith(_COMPRESSED)
+    if not (is_joblibs or content.startswith(pickle.PROTO) or content.endswith(pickle.STOP)):
         raise LoadError(f"{path} is neither JSON nor a pickle; use --import for an object that code makes")
     _make_importable()
     try:
-        return pickle.loads(content)
+        return importlib.import_module("joblib").load(path) if is_joblibs else pickle.loads(content)
     except (Exception, SystemExit) as error:  # whatever the code that the pickle names raises
-        raise LoadError(f"{path} is not JSON, and as a pickle it fails: {one_line(error)}") from None
+        what = "a file of joblib's" if is_joblibs else "a pickle"
+        raise LoadError(f"{path} is not JSON, and as {what} it fails: {one_line(error)}") from None
 
 
 def _from_json(content: bytes) -> object:
@@ -70,13 +81,23 @@ def _from_json(content: bytes) -> object:
         The object.
 
     Raises:
-        ValueError: If it is neither.
+        ValueError: If it is neither; JSONDecodeError, if it is text, with the place where it is no JSON.
     """
     text = content.decode("utf-8-sig")
     try:
         return json.loads(text)
-    except ValueError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except json.JSONDecodeError as error:
+        found = []
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                if line.strip():
+                    found.append(json.loads(line))
+            except json.JSONDecodeError as of_line:
+                if not found:  # its first line is no JSON by itself
+                    raise error from None
+                of_line.lineno = number
+                raise of_line from None
+        return found
 
 
 def from_module(reference: str) -> object:

@@ -42,6 +42,12 @@ and compare the bytes they write.
 """
 
 EPILOG = """\
+examples:
+  python -m fastpickle bench                             all workloads: about a minute
+  python -m fastpickle bench --quick --data events.json  your own data
+  python -m fastpickle bench --import shop.models:CACHE  an object of your program
+  python -m fastpickle bench --workload json_records --protocol 5
+
 A pickle given to --data is loaded, and loading a pickle executes whatever code it names: give only
 files that you trust. Likewise --import executes the module.
 
@@ -69,7 +75,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--data",
         metavar="FILE",
-        help="measure the object in FILE: JSON, JSON lines, or a pickle that you trust",
+        help="measure the object in FILE: JSON, JSON lines, or a pickle or a file of joblib's that you trust",
     )
     parser.add_argument(
         "--import",
