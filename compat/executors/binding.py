@@ -52,7 +52,7 @@ class ProcessPoolExecutor(concurrent.ProcessThreadPoolExecutor):
 
     @property
     def _processes(self) -> dict[int | None, BaseProcess]:
-        return {worker.process.pid: worker.process for worker in [*self._pool.workers]}
+        return {worker.pid: worker.process for worker in [*self._pool.workers] if worker.process is not None}
 
     @property
     def _max_workers(self) -> int:

@@ -34,10 +34,11 @@ class WorkerProcess:
     """A worker as the pool knows it."""
 
     def __init__(self, process: BaseProcess, tasks: Any, results: Any, budget: int | None) -> None:
-        self.process = process
+        self.process: Any = process
+        """None once it is closed: an executor that has been shut down may live for long, and keeps no file open."""
         self.pid = process.pid or 0
-        self.is_closed = self.is_registered = False
-        """Whether the pool has closed what it has open for it; whether the pool's selector knows it."""
+        self.is_registered = False
+        """Whether the pool's selector knows it."""
         self.outbox = Outbox(tasks.fileno())
         self.records = Records(results.fileno())
         self.futures: dict[int, Future[Any]] = {}
@@ -64,7 +65,8 @@ class WorkerProcess:
         Args:
             signum: the signal's number.
         """
-        if not self.is_closed and self.process.is_alive():
+        process = self.process
+        if process is not None and process.is_alive():
             try:
                 os.kill(self.pid, signum)
             except ProcessLookupError:
@@ -72,14 +74,12 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Close what the pool has open for it; the process has ended, or cannot be ended."""
-        self.is_closed = True
         for pipe in self.pipes:
             pipe.close()
         if self._is_pidfd:
             os.close(self.end)
             self._is_pidfd = False
-        if self.process.exitcode is not None:  # an executor that has been shut down may live for long
-            self.process.close()
+        self.process = None  # not closed: others may have it, and wait for it
 
 
 def start_worker(context: Any, setup: Setup, budget: int | None, shared: Iterable[int]) -> WorkerProcess:
