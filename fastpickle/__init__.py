@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:  # type checkers take the first of a name that is imported twice
     from .pickler import Pickler as Pickler
-from pickle import *  # type: ignore[assignment]  # noqa: F403  # what pickle exports differs by Python, and all of it is wanted here
+from pickle import *  # type: ignore[assignment]  # the one above counts  # noqa: F403  # what pickle exports differs by Python, and all of it is wanted here
 from pickle import __all__ as _pickle_all
 from typing import Any as _Any
 

@@ -288,7 +288,7 @@ class ArraySuite(Joblib, Suite):
             finally:
                 sys.modules["numpy"] = numpy
 
-        self.check(steps, cls=lambda base, run: type("Own", (base,), {}))
+        self.check(steps, cls=_own)
 
     def test_metaclass(self) -> None:
         """joblib compares the type of each object with those of arrays."""
@@ -358,12 +358,6 @@ class InMemorySuite(ArraySuite):
         for others in ([f"text {i}" for i in range(before)], [[i] for i in range(before)]):
             self.check_object([others, *_arrays(9), [numpy.arange(3), others]])
 
-    def steps_with(self, run: Run, change: Callable[[], Any]) -> None:
-        """Dump arrays, between which something changes how others are saved."""
-        run.pickler.dump(
-            [_PLAIN, *_arrays(5), objects.Acting(change), *_arrays(5), objects.Acting(change), *_arrays(2)]
-        )
-
     @pytest.mark.parametrize(
         "what",
         [
@@ -404,7 +398,8 @@ class InMemorySuite(ArraySuite):
                     cls.dispatch = {**cls.dispatch, wrapper: lambda self, obj: self.save(("wrapper", obj.shape))}
 
             with monkeypatch.context() as patch:
-                self.steps_with(run, change)
+                acting = objects.Acting(change), objects.Acting(change)
+                run.pickler.dump([_PLAIN, *_arrays(5), acting[0], *_arrays(5), acting[1], *_arrays(2)])
 
         self.check(steps, cls=_own)
 

@@ -46,6 +46,9 @@ except ImportError as exc:
 
 __all__ = ["Hasher", "NumpyHasher", "NumpyPickler", "dump", "hash"]
 
+_pickle: Any = pickle  # its dispatch_table is no public name
+_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
+
 _OriginalHasher: Any = _library.Hasher
 _OriginalNumpyHasher: Any = _library.NumpyHasher
 _originals = (
@@ -293,10 +296,6 @@ def _is_written_by_nobody(pickler: Any) -> bool:
         and type(nditer) is type
         and not nditer.__flags__ & HEAP_TYPE
     )
-
-
-_pickle: Any = pickle  # its dispatch_table is no public name
-_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 
 
 def _is_decomposed(t: type) -> bool:

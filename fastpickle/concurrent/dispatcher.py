@@ -279,8 +279,7 @@ class Dispatcher:
             return
         self._has_new = False
         for worker in self.workers:
-            if not worker.is_registered:
-                worker.is_registered = True
+            if worker.end not in self._selector.get_map():
                 self._selector.register(worker.pipes[1].fileno(), selectors.EVENT_READ, (worker, "results"))
                 self._selector.register(worker.end, selectors.EVENT_READ, (worker, "end"))
 

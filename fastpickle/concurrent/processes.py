@@ -37,8 +37,6 @@ class WorkerProcess:
         self.process: Any = process
         """None once it is closed: an executor that has been shut down may live for long, and keeps no file open."""
         self.pid = process.pid or 0
-        self.is_registered = False
-        """Whether the pool's selector knows it."""
         self.outbox = Outbox(tasks.fileno())
         self.records = Records(results.fileno())
         self.futures: dict[int, Future[Any]] = {}
