@@ -175,12 +175,13 @@ class Plan(dict[type, "Saver | None"]):
         containers: which of list, dict, tuple, set and frozenset are saved as stock does, and so may be part of a run.
         graft_rule: what the C pickler is to be asked where it takes over; None where it must not (`graft`).
         hash_rule: what a pickler of digests does otherwise; None for all others, whose texts are memoized.
+        goes_by_hooks: whether it stands for no shortcut, but for a way to go hook by hook (`PLAIN` and the like).
         in_doubt: the empty plan that stands for this one from when code that is not ours runs until it is looked at.
         doubted: the plan that this one stands for in that way, if it does.
     """
 
     __slots__ = (
-        "containers", "doubted", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_choice_right",
+        "containers", "doubted", "goes_by_hooks", "graft_rule", "hash_rule", "in_doubt", "is_choice", "is_choice_right",
         "is_for_brief", "is_plain_dict", "other", "proto", "rewrites", "save", "save_choice", "save_dict", "save_list",
         "save_tuple", "short_dicts", "short_lists", "short_tuples", "small_rule",
     )  # fmt: skip
@@ -202,6 +203,7 @@ class Plan(dict[type, "Saver | None"]):
         self.hash_rule = hash_rules.get(save)
         self.doubted = doubted
         self.in_doubt = self
+        self.goes_by_hooks = False
 
 
 def by_save(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
@@ -223,6 +225,9 @@ ASIDE: Final = Plan(0, stock_methods["save"], by_save)
 #: The same in a dump that is taken to be as little as the last one like it: no part is asked whether it is worth a
 #: plan, up to one that is longer, or to so many; from there on it is FEW or ASIDE.
 AS_LAST: Final = Plan(0, stock_methods["save"], by_save)
+
+for _way in (PLAIN, COLD, FEW, ASIDE, AS_LAST):
+    _way.goes_by_hooks = True
 
 #: The savers of containers by type, each with the lowest protocol that it can write.  `pickler` fills it.
 savers: Final[dict[type, tuple[int, Saver]]] = {}

@@ -23,6 +23,7 @@ __all__ = [
     "batch_methods",
     "is_adapted",
     "is_asked_about",
+    "is_to_be_adapted",
     "overrides_batches",
     "restore_adapted",
     "save_pers",
@@ -57,11 +58,19 @@ if TELLS_WHOSE:
         """Tell whether a class has one of these methods from somebody else; 60 ns."""
         return cls._batch_setitems is not _own_setitems or cls._batch_appends is not _own_appends
 
+    def is_to_be_adapted(cls: Any) -> bool:
+        """Tell whether one of those takes the items only, so that the instances of the class need adapters."""
+        return ((function := cls._batch_setitems) is not _own_setitems and _takes_items_only(function)) or (
+            (function := cls._batch_appends) is not _own_appends and _takes_items_only(function)
+        )
+
 else:
 
     def overrides_batches(cls: Any) -> bool:
         """Tell that there is nothing to be adapted."""
         return False
+
+    is_to_be_adapted = overrides_batches
 
 
 class _Adapter:

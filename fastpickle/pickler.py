@@ -37,10 +37,14 @@ from pickle import (
     NEWFALSE,
     NEWTRUE,
     NONE,
+    POP,
     PROTO,
     STOP,
     TRUE,
     TUPLE,
+    TUPLE1,
+    TUPLE2,
+    TUPLE3,
     PicklingError,
 )
 from struct import pack
@@ -66,11 +70,24 @@ from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
 from .at_once.repeats import goes_by_hooks, learn_from_few
-from .digests.hashing import is_worth_a_plan
+from .digests import small_hashes
+from .digests.hashing import FEWEST, MANY, is_worth_a_plan
 from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
 from .engine.reduce import save_object
-from .hooks import AS_LAST, ASIDE, ATOM_IDS, COLD, CONTAINER_IDS, FEW, PLAIN, Plan, entry_writers, writers
+from .hooks import (
+    AS_LAST,
+    ASIDE,
+    ATOM_IDS,
+    COLD,
+    CONTAINER_IDS,
+    FEW,
+    PLAIN,
+    Plan,
+    entry_writers,
+    hash_rules,
+    writers,
+)
 from .interrupts import is_interrupt
 from .objects.last import MOST_OF_FEW, last
 from .objects.likely import is_little, is_somebodys, somebodys
@@ -100,6 +117,7 @@ _stock_save_bool = stock_methods["save_bool"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
+_TUPLES = (EMPTY_TUPLE, TUPLE1, TUPLE2, TUPLE3)
 #: A list or dict of fewer items is not asked whether it is worth a plan: its items are.
 _FOR_PLAN = 4
 #: The same if there is no container in it.
@@ -159,23 +177,29 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if last.few_left > 0 and goes_by_hooks(self, obj, t):
                 few = AS_LAST
             elif id(t) not in ATOM_IDS:
-                may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
-                if may_graft and (id(t) in CONTAINER_IDS or (type(t) is type and writers)):
-                    try:
-                        write = writers.get(id(type(self).dump))
-                    except Exception as exc:  # it is a descriptor that raises
-                        if is_interrupt(exc):
-                            raise
-                        write = None
-                    if write is not None and write(self, obj):
-                        return
-                is_written = small.at_once(self, obj, t, may_graft)
-                if is_written is PLAIN:
-                    few = PLAIN
-                elif is_written or (is_written is False and may_graft and graft.at_once(self, obj)):
+                is_written: Any = small_hashes.at_once(self, obj, t) if hash_rules else None
+                if is_written is COLD:
+                    few = COLD
+                elif is_written:
                     return
                 elif is_written is None:
-                    few = FEW if type(self).save is hooks.own_save else ASIDE
+                    may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
+                    if may_graft and (id(t) in CONTAINER_IDS or (type(t) is type and writers)):
+                        try:
+                            write = writers.get(id(type(self).dump))
+                        except Exception as exc:  # it is a descriptor that raises
+                            if is_interrupt(exc):
+                                raise
+                            write = None
+                        if write is not None and write(self, obj):
+                            return
+                    is_written = small.at_once(self, obj, t, may_graft)
+                    if is_written is PLAIN:
+                        few = PLAIN
+                    elif is_written or (is_written is False and may_graft and graft.at_once(self, obj)):
+                        return
+                    elif is_written is None:
+                        few = FEW if type(self).save is hooks.own_save else ASIDE
             try:
                 if self.proto >= 2:
                     self.write(PROTO + pack("<B", self.proto))
@@ -189,7 +213,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
                 try:
                     self.save(obj)
-                    if few is not AS_LAST and few is not PLAIN:
+                    if few is ASIDE or few is FEW:
                         learn_from_few(self, obj, t)
                 finally:
                     now = self._fastpickle_plan
@@ -238,7 +262,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         framer.commit_frame()
             else:
                 framer.commit_frame()
-            if plan is not AS_LAST and plan is not PLAIN and plan is not ASIDE and plan is not FEW and plan is not COLD:
+            if plan is None or not plan.goes_by_hooks:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
@@ -325,44 +349,42 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 x = NotImplemented
             else:
                 reduce = getattr(self, "reducer_override", NO_VALUE)
-                x = NotImplemented if reduce is NO_VALUE else reduce(obj)
-                if x is NotImplemented:
+                if reduce is NO_VALUE or (x := reduce(obj)) is NotImplemented:
                     entry = self.dispatch.get(t)
-                    if id(t) in CONTAINER_IDS:
+                    # CONTAINER_IDS, in half the time; the hash of a type may be anybody's.
+                    if t is tuple or t is dict or t is list or t is set or t is frozenset:
                         n = len(obj)
-                        if plan is AS_LAST and (n > _FEW_AS_LAST or type(memo) is not dict or len(memo) > MOST_OF_FEW):
-                            plan = _more_than_last(self, memo)
-                        if plan is AS_LAST or plan is PLAIN:
+                        if plan is PLAIN or not n:
                             is_asked = False
-                        elif plan is ASIDE:
-                            if t is tuple:
-                                if not n and entry is _stock_save_tuple:
-                                    self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
-                                    return
-                                is_asked = n >= _FOR_TUPLE or (
-                                    n > 0
-                                    and (
-                                        id(type(obj[0])) in _HEAVY
+                        elif plan is COLD:
+                            is_asked = n > 1 and (n >= FEWEST or len(memo) >= MANY) and is_worth_a_plan(self, obj, t)
+                        else:
+                            if plan is AS_LAST and (
+                                n > _FEW_AS_LAST or type(memo) is not dict or len(memo) > MOST_OF_FEW
+                            ):
+                                plan = _more_than_last(self, memo)
+                            if plan is ASIDE:
+                                if t is tuple:
+                                    is_asked = (
+                                        n >= _FOR_TUPLE
+                                        or id(type(obj[0])) in _HEAVY
                                         or (n >= _FOR_PLAN and type(obj[-1]) is dict and type(obj[0]) is type)
                                     )
-                                )
-                            else:
-                                is_asked = (
-                                    n >= _FOR_PLAN
-                                    and (t is dict or t is list)
-                                    and (
-                                        n >= _FOR_ATOMS
-                                        or not CONTAINER_IDS.isdisjoint(
-                                            map(id, map(type, obj if t is list else obj.values()))
+                                else:
+                                    is_asked = (
+                                        n >= _FOR_PLAN
+                                        and (t is dict or t is list)
+                                        and (
+                                            n >= _FOR_ATOMS
+                                            or not CONTAINER_IDS.isdisjoint(
+                                                map(id, map(type, obj if t is list else obj.values()))
+                                            )
                                         )
                                     )
-                                )
-                        elif plan is FEW:
-                            is_asked = n >= FEWEST_OF_FEW or (
-                                n > 0 and type(memo) is dict and len(memo) > _MANY_MEMOIZED
-                            )
-                        else:
-                            is_asked = n > 1 and is_worth_a_plan(self, obj, t)
+                            elif plan is FEW:
+                                is_asked = n >= FEWEST_OF_FEW or (type(memo) is dict and len(memo) > _MANY_MEMOIZED)
+                            else:
+                                is_asked = False
                         if (
                             is_asked
                             and end is None  # else it is this one that has begun
@@ -380,7 +402,26 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 if is_reduced and x is not None:
                                     save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
                                 return
-                        if entry is _stock_save_dict:  # what it does, with a call less
+                        if entry is _stock_save_tuple:  # what it does, with a call less
+                            if not n:
+                                self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
+                                return
+                            if n <= 3 and self.proto >= 2:
+                                save = self.save
+                                memo = self.memo
+                                for i, x in enumerate(obj):
+                                    try:
+                                        save(x)
+                                    except BaseException as exc:
+                                        note(exc, obj, "item", i)
+                                        raise
+                                if id(obj) in memo:  # it contains itself
+                                    self.write(POP * n + self.get(memo[id(obj)][0]))
+                                else:
+                                    self.write(_TUPLES[n])
+                                    self.memoize(obj)
+                                return
+                        elif entry is _stock_save_dict:
                             self.write(EMPTY_DICT if self.bin else MARK + DICT)
                             self.memoize(obj)
                             if TELLS_WHOSE:
@@ -388,7 +429,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             else:
                                 self._batch_setitems(obj.items())
                             return
-                        if entry is _stock_save_list:
+                        elif entry is _stock_save_list:
                             self.write(EMPTY_LIST if self.bin else MARK + LIST)
                             self.memoize(obj)
                             if TELLS_WHOSE:
@@ -396,7 +437,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             else:
                                 self._batch_appends(obj)
                             return
-                    elif id(entry) in entry_writers and plan is not COLD and plan is not AS_LAST:
+                    elif plan is not COLD and plan is not AS_LAST and id(entry) in entry_writers:
                         # They know nothing of digests, and take longer than they gain for what is little.
                         x = entry_writers[id(entry)](self, obj)
                         if x is not None:
@@ -433,12 +474,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 return
             elif not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if n and plan is not PLAIN and type(memo) is dict:
+            if n and plan is not COLD and plan is not PLAIN and type(memo) is dict:
                 if plan is AS_LAST and len(memo) > MOST_OF_FEW:
                     plan = _more_than_last(self, memo)
                 if (
                     not memo  # as it was before the reduce: with the first thing a class is saved
-                    and plan is not COLD
                     and type(framer) is Framer
                     and frame is not None  # below protocol 4 there is none
                     and id(t) not in last.not_soon_brief

@@ -24,7 +24,6 @@ from .._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from ..accelerator.lazymemo import is_lazy
 from ..accelerator.offers import FEWEST, may_be_plain
 from ..accelerator.splicing import write_dump
-from ..digests import small_hashes
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
 from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN, PLAIN_IDS, STOCK_RULE, Plan
@@ -126,8 +125,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
         if not is_own:
             if save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
                 return False
-            if save in hooks.hash_rules:
-                return small_hashes.at_once(pickler, obj, t) or 0
+            if save in hooks.hash_rules:  # which were not known when the dump began
+                return 0
         content = 0
         if not is_own and (task := is_task(obj, t)) is not False:
             if task is None:

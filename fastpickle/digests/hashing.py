@@ -51,7 +51,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["append_batches", "is_worth_a_plan", "save_all", "save_dict", "set_batches"]
+__all__ = ["FEWEST", "MANY", "append_batches", "is_worth_a_plan", "save_all", "save_dict", "set_batches"]
 
 #: A frame that has room for this much is not full before what follows a prefix.
 _ROOM: Final = 1024
@@ -72,11 +72,13 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     if t is not list and t is not dict and t is not tuple:
         return False
     n = len(obj)
-    if n == 0 or (n < _FEWEST and (n < 2 or len(pickler.memo) < _MANY)):
+    if n == 0 or (n < FEWEST and (n < 2 or len(pickler.memo) < MANY)):
         return False
     first = type(next(iter(obj.values() if t is dict else obj)))
-    if n < _FEWEST:
+    if n < FEWEST:
         return id(first) in _CONTAINER_IDS
+    if t is tuple and n < _LONG_TUPLE and id(first) in ATOM_IDS:
+        return False
     if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
         return (
             t is dict or id(first) not in _CONTAINER_IDS or not (is_row_for_stock(obj[0]) and is_row_for_stock(obj[-1]))
@@ -90,8 +92,10 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
 
 
 #: So many items; or so many objects memoized before, and containers again.
-_FEWEST: Final = 12
-_MANY: Final = 64
+FEWEST: Final = 12
+MANY: Final = 64
+#: The 18 objects that a function's code is made of are saved sooner hook by hook.
+_LONG_TUPLE: Final = 24
 _CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set)))
 _PLAIN_IDS: Final = ATOM_IDS | _CONTAINER_IDS
 

@@ -42,10 +42,14 @@ from types import NoneType
 from typing import Any, Final
 
 from .. import hooks
+from .._stdlib import TELLS_WHOSE
 from ..accelerator.splicing import write_dump
 from ..engine.columns import write_int
+from ..hooks import COLD, Plan
 from ..interrupts import GivenUp, is_interrupt
+from ..older import is_to_be_adapted
 from ..opcodes import BINGET, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, pack_binbytes, pack_binfloat, pack_binunicode
+from .hashing import is_worth_a_plan
 from .shapes import LONG_HEADERS, are_sortable
 
 __all__ = ["at_once"]
@@ -61,19 +65,37 @@ _LONGEST: Final = 4096
 _Atoms = dict[int, Callable[[Any], bytes]]
 
 
-def at_once(pickler: Any, obj: Any, t: type) -> bool:
-    """Write a whole dump, if it is small plain data.
+def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
+    """Write a whole dump, if it is small plain data, or tell how it is saved.
 
     Args:
-        pickler: one that has written nothing of this dump, and the `save` of which has a rule (`hooks.hash_rules`).
-        obj: what is dumped.
+        pickler: one that has written nothing of this dump.
+        obj: what is dumped, no atom.
         t: its type.
 
     Returns:
-        Whether it is written; if not, nothing is, and nothing has changed.
+        None if the pickler makes no digest in a way that is known; True if the dump is written.  If not, nothing is,
+        and nothing has changed: COLD if it goes hook by hook, False if `save` has to find that out.
     """
-    if (t is not dict and t is not list and t is not tuple) or not _is_small(obj, t):
-        return False
+    try:
+        cls = type(pickler)
+        if cls.save not in hooks.hash_rules:
+            return None
+        goes_by_hooks = pickler._fastpickle_plan is None and not (TELLS_WHOSE and is_to_be_adapted(cls))
+    except Exception as exc:  # it is a descriptor that raises, or has no hash
+        if is_interrupt(exc):
+            raise
+        return None
+    if t is dict or t is list or t is tuple:
+        if _is_small(obj, t) and _is_written(pickler, obj, t):
+            return True
+        if is_worth_a_plan(pickler, obj, t):
+            return False
+    return COLD if goes_by_hooks else False
+
+
+def _is_written(pickler: Any, obj: Any, t: type) -> bool:
+    """Write a whole dump, if nothing in it is found not to be small plain data, and tell whether it is written."""
     plan = hooks.plan(pickler)
     rule = plan.hash_rule
     if (
