@@ -128,6 +128,8 @@ class HashRule:
         is_quiet: tells of what `save` does something of its own for whether that runs nobody's code; or None.
         is_unsorted: tells whether a pickler leaves dicts as they are, after all; None if none does.
         is_right: tells whether what its functions call are still those of the library, and of ours.
+        is_other: tells of a type whether its instances may be encoded with small plain data; or None if none are.
+        encode_other: encodes one (`digests.small_hashes`).
         retry: what it does if TypeError is raised while the items of a dict are saved: retry(pickler, dict); or None.
 
     Attributes:
@@ -135,8 +137,8 @@ class HashRule:
     """
 
     __slots__ = (
-        "is_quiet", "is_right", "is_unsorted", "memoize", "memoizes", "memoizes_bytes", "methods", "retry",
-        "save_known", "set_items",
+        "encode_other", "is_other", "is_quiet", "is_right", "is_unsorted", "memoize", "memoizes", "memoizes_bytes",
+        "methods", "retry", "save_known", "set_items",
     )  # fmt: skip
 
     def __init__(
@@ -149,8 +151,12 @@ class HashRule:
         is_right: Callable[[], bool],
         is_quiet: Callable[[Any], bool] | None = None,
         is_unsorted: Callable[[Any], bool] | None = None,
+        is_other: Callable[[type], bool] | None = None,
+        encode_other: Callable[..., bool] | None = None,
         retry: Callable[[Any, dict[Any, Any]], None] | None = None,
     ) -> None:
+        self.encode_other = encode_other
+        self.is_other = is_other
         self.memoize = memoize
         self.methods: tuple[tuple[Any, ...], ...] = ()
         self.set_items = set_items

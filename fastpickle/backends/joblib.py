@@ -36,6 +36,7 @@ from ..objects.arrays import HEAP_TYPE
 from ..objects.asked import in_class
 from ..pickler import Pickler as _Base
 from ..rules import HashRule
+from ._joblib_arrays import encode_other, hashers, is_other, is_quiet
 from ._source import digests
 
 try:
@@ -131,6 +132,7 @@ NumpyHasher: Any = type(
     },
 )
 _globals.update(Hasher=Hasher, NumpyHasher=NumpyHasher)
+hashers.add(NumpyHasher)
 _own_hash = _rebound(_library.hash)
 
 NumpyPickler: Any = type(
@@ -306,20 +308,6 @@ def _is_decomposed(t: type) -> bool:
     return numpy is not None and (numpy.ndarray in t.__mro__ or numpy.dtype in t.__mro__)
 
 
-def _is_quiet(obj: Any) -> bool:
-    """Tell whether `save` runs nobody's code for what it does something of its own for."""
-    t = type(obj)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and t is numpy.ndarray:
-        dtype = obj.dtype
-    elif numpy is not None and t.__base__ is numpy.dtype and t.__module__ == "numpy.dtypes":
-        dtype = obj
-    else:
-        return False
-    # The metadata of a dtype may be anything, and it is pickled; so may be what is in that of a part.
-    return dtype.metadata is None and dtype.fields is None and dtype.subdtype is None and not dtype.hasobject
-
-
 def _save_set(pickler: Any, plan: hooks.Plan, obj: set[Any], write: Any) -> None:
     """Save a set as `Hasher.save_set` does."""
     if plan.hash_rule is not None and are_sortable(obj):
@@ -372,20 +360,22 @@ if FRAMES_ARE_BYTESIO and _files.Pickler is StockPickler and digests(_OriginalNu
 
 if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothing of digests
     for _made in _as_it_is, _own.__getitem__:
-        _rule = HashRule(
-            _made(_OriginalHasher.memoize),
-            _made(_OriginalHasher._batch_setitems),
-            memoizes_bytes=False,
-            memoizes=lambda t: not issubclass(t, (str, bytes)),
-            save_known=hashed.save_known,
-            is_right=_is_stocks if _made is _as_it_is else _is_ours,
-            is_quiet=_is_quiet,
-            retry=_set_items_again,
-        )
         for _save in _OriginalHasher.save, _OriginalNumpyHasher.save:
+            _hashes_arrays = _save is _OriginalNumpyHasher.save
             hooks.known_saves[_made(_save)] = hashed.save_other
             hooks.choosy_saves[_made(_save)] = _is_decomposed
-            hooks.hash_rules[_made(_save)] = _rule
+            hooks.hash_rules[_made(_save)] = HashRule(
+                _made(_OriginalHasher.memoize),
+                _made(_OriginalHasher._batch_setitems),
+                memoizes_bytes=False,
+                memoizes=lambda t: not issubclass(t, (str, bytes)),
+                save_known=hashed.save_known,
+                is_right=_is_stocks if _made is _as_it_is else _is_ours,
+                is_quiet=is_quiet,
+                is_other=is_other if _hashes_arrays else None,
+                encode_other=encode_other if _hashes_arrays else None,
+                retry=_set_items_again,
+            )
         hooks.known_save_globals.add(_made(_OriginalHasher.save_global))
         hooks.saved_by_name[_made(_OriginalHasher.save_global)] = lambda pickler, obj: True
         hooks.known_entries[set, _made(_OriginalHasher.save_set)] = _save_set

@@ -49,6 +49,7 @@ from ..hooks import COLD, Plan
 from ..interrupts import GivenUp, is_interrupt
 from ..older import is_to_be_adapted
 from ..opcodes import BINGET, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, pack_binbytes, pack_binfloat, pack_binunicode
+from ..rules import HashRule
 from .hashing import is_worth_a_plan
 from .shapes import LONG_HEADERS, are_sortable
 
@@ -79,7 +80,8 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
     """
     try:
         cls = type(pickler)
-        if cls.save not in hooks.hash_rules:
+        rule = hooks.hash_rules.get(cls.save)
+        if rule is None:
             return None
         goes_by_hooks = pickler._fastpickle_plan is None and not (TELLS_WHOSE and is_to_be_adapted(cls))
     except Exception as exc:  # it is a descriptor that raises, or has no hash
@@ -87,10 +89,12 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
             raise
         return None
     if t is dict or t is list or t is tuple:
-        if _is_small(obj, t) and _is_written(pickler, obj, t):
+        if _is_small(obj, t, rule) and _is_written(pickler, obj, t):
             return True
         if is_worth_a_plan(pickler, obj, t):
             return False
+    elif rule.is_other is not None and t is not type and rule.is_other(t) and _is_written(pickler, obj, t):
+        return True  # a class, or a function, is saved sooner by its hooks
     return COLD if goes_by_hooks else False
 
 
@@ -114,8 +118,15 @@ def _is_written(pickler: Any, obj: Any, t: type) -> bool:
     proto = plan.proto
     is_plain_dict = None if plan.is_plain_dict is None else partial(plan.is_plain_dict, pickler)
     pieces: list[bytes] = []
+    puts = _PUTS[proto]
+    to_do: list[Any] = []
+    others = None if rule.encode_other is None else partial(rule.encode_other, pickler, to_do)
     try:
-        is_all = _encode(obj, t, memo, pieces, _ATOMS[rule.memoizes_bytes][proto], _PUTS[proto], is_plain_dict)
+        if t is dict or t is list or t is tuple:
+            atoms = _ATOMS[rule.memoizes_bytes][proto]
+            is_all = _encode(obj, t, memo, pieces, atoms, puts, is_plain_dict, others)
+        else:
+            is_all = others is not None and others(obj, t, memo, pieces, puts)
     except BaseException as exc:
         memo.clear()
         # Surrogates; keys that cannot be compared; another thread has changed a dict, or too deep.
@@ -125,13 +136,15 @@ def _is_written(pickler: Any, obj: Any, t: type) -> bool:
     if is_all:
         pieces.append(STOP)
         if write_dump(file_write, proto, b"".join(pieces)):
+            for data in to_do:
+                pickler._hash.update(data)
             return True
     memo.clear()
     return False
 
 
-def _is_small(obj: Any, t: type) -> bool:
-    """Tell whether there are few items in a container, all of them plain, and probably little in them."""
+def _is_small(obj: Any, t: type, rule: HashRule) -> bool:
+    """Tell whether there are few items in a container, all of which may be encoded, and probably little in them."""
     if not 0 < len(obj) <= _MOST_ITEMS:
         return False
     try:
@@ -140,7 +153,11 @@ def _is_small(obj: Any, t: type) -> bool:
         if is_interrupt(exc):
             raise
         return False
-    return hooks.PLAIN_IDS.issuperset(map(id, map(type, values))) and _are_few(values)
+    if not hooks.PLAIN_IDS.issuperset(map(id, map(type, values))):
+        is_other = rule.is_other
+        if is_other is None or not all(id(type(x)) in hooks.PLAIN_IDS or is_other(type(x)) for x in values):
+            return False
+    return _are_few(values)
 
 
 def _are_few(values: list[Any]) -> bool:
@@ -166,6 +183,7 @@ def _encode(
     atoms: _Atoms,
     puts: tuple[bytes, ...],
     is_plain_dict: Callable[[dict[Any, Any]], bool] | None,
+    others: Callable[..., bool] | None,
 ) -> bool:
     """Append the opcodes of a container to `pieces`, and add what is memoized to the memo; tell whether that is all.
 
@@ -177,6 +195,7 @@ def _encode(
         atoms: what encodes those of a type.
         puts: the opcodes that memoize, by the number.
         is_plain_dict: tells whether a library's entry would save a dict as stock does; or None.
+        others: encodes what is no plain data, if the library knows it: `encode_other` of the rule.
     """
     if len(owner) > _MOST_ITEMS or len(pieces) > _MOST_PIECES:
         return False
@@ -219,9 +238,9 @@ def _encode(
         elif t_of_x is dict or t_of_x is list or t_of_x is tuple:
             if not x and t_of_x is tuple:
                 pieces.append(EMPTY_TUPLE)
-            elif not _encode(x, t_of_x, memo, pieces, atoms, puts, is_plain_dict):
+            elif not _encode(x, t_of_x, memo, pieces, atoms, puts, is_plain_dict, others):
                 return False
-        else:
+        elif others is None or len(pieces) > _MOST_PIECES or not others(x, t_of_x, memo, pieces, puts):
             return False
     if t is tuple:
         i = len(memo)

@@ -1,0 +1,184 @@
+"""What joblib's `NumpyHasher` hashes beside small plain data, encoded with that at once (`digests.small_hashes`).
+
+    an array ------------------> (ndarray, ("HASHED", shape, strides)); its bytes and its dtype are for the hash,
+                                 one after the other, when all is written
+    a class, a function -------> GLOBAL, if it is found under its name
+
+That is what `joblib.Memory` asks for most often: a dict of arguments, some of them arrays.  The hooks of an array take
+some 10 us, of which the digest of a small one is 1 us.
+
+Not for: arrays of objects, or with a dtype that has something of somebody's in it, and those of another class.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import pickle
+import sys
+from pickle import BINUNICODE, EMPTY_TUPLE, GLOBAL, MARK, TUPLE, TUPLE1, TUPLE2, TUPLE3
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
+from typing import Any, Final
+
+from joblib import hashing
+
+from ..engine.columns import write_int
+from ..objects.known import extension_registry, is_by_name
+from ..opcodes import BINGET, pack_binunicode
+
+__all__ = ["ToDo", "encode_other", "hashers", "is_other", "is_quiet"]
+
+#: What the hash is to be updated with, in this order.
+ToDo = list[Any]
+_Memo = dict[int, tuple[int, Any]]
+
+#: joblib's protocol, at which what is found under a name is one opcode.
+_PROTOCOL: Final = 3
+#: A copy of an array that lies otherwise in memory is kept until all is written.
+_MOST_COPIED: Final = 64 << 10
+_HASHED: Final = MARK + pack_binunicode(BINUNICODE, 6) + b"HASHED"
+_HASHED_DTYPE: Final = b"_HASHED_DTYPE"
+_TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3)
+#: The classes whose instances hash arrays so; of a subclass nothing is known but what a plan asks for.
+hashers: Final[set[type]] = {hashing.NumpyHasher}
+
+
+def is_other(t: type) -> bool:
+    """Tell whether `encode_other` may encode the instances of a type."""
+    return t is type or t is FunctionType or _is_ndarray(t)
+
+
+def _is_ndarray(t: type) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and t is numpy.ndarray
+
+
+def encode_other(
+    pickler: Any, to_do: ToDo, obj: Any, t: type, memo: _Memo, pieces: list[bytes], puts: tuple[bytes, ...]
+) -> bool:
+    """Append the opcodes of an object to `pieces`, and add what is memoized to the memo; tell whether that is done.
+
+    Args:
+        pickler: a `NumpyHasher`, of which all that a plan knows is as joblib has it.
+        to_do: what the hash is to be updated with gets there.
+        obj: an object, of a type that `is_other` tells of; not in the memo.
+        t: its type.
+        memo, pieces: as said; if it is not done, there may be anything in them.
+        puts: the opcodes that memoize, by the number.
+    """
+    if pickler.proto != _PROTOCOL:
+        return False
+    if t is type or t is FunctionType:
+        return _encode_name(pickler, obj, t, memo, pieces, puts)
+    return is_quiet(obj) and _encode_array(pickler, obj, t, memo, pieces, puts, to_do)
+
+
+def is_quiet(obj: Any) -> bool:
+    """Tell whether `NumpyHasher.save` runs nobody's code for an array or a dtype."""
+    t = type(obj)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and t is numpy.ndarray:
+        dtype = obj.dtype
+    elif numpy is not None and _is_numpys(t, numpy):
+        dtype = obj
+    else:
+        return False
+    # The metadata of a dtype may be anything, and it is pickled; so may be what is in that of a part.
+    return dtype.metadata is None and dtype.fields is None and dtype.subdtype is None and not dtype.hasobject
+
+
+def _is_numpys(t: type, numpy: Any) -> bool:
+    """Tell whether a type is that of one of numpy's own dtypes."""
+    return numpy.dtype in t.__mro__ and t.__module__ == "numpy.dtypes"
+
+
+def _encode_array(
+    pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[bytes], puts: tuple[bytes, ...], to_do: ToDo
+) -> bool:
+    """Encode an array as `NumpyHasher.save` saves it."""
+    numpy = sys.modules["numpy"]
+    dtype = obj.dtype
+    if not _hashes_as_joblib(pickler, numpy, type(dtype)):
+        return False
+    shape = obj.shape
+    flags = obj.flags
+    if shape and flags.c_contiguous:
+        contiguous = obj
+    elif shape and flags.f_contiguous:
+        contiguous = obj.T
+    elif obj.nbytes <= _MOST_COPIED:
+        contiguous = obj.flatten()
+    else:
+        return False
+    try:
+        to_do += memoryview(contiguous.view(numpy.uint8)), _HASHED_DTYPE, _pickled(dtype)
+    except (TypeError, ValueError):  # of no bytes, perhaps
+        return False
+    if id(t) in memo:
+        pieces.append(BINGET[memo[id(t)][0]])
+    elif not _encode_name(pickler, t, type, memo, pieces, puts):
+        return False
+    strides = obj.strides
+    pieces += _HASHED, _ints(shape, memo, puts), _ints(strides, memo, puts)
+    inner = ("HASHED", dtype, shape, strides)
+    i = len(memo)
+    memo[id(inner)] = i, inner
+    outer = (t, inner)
+    memo[id(outer)] = i + 1, outer
+    pieces.append(TUPLE + puts[i] + TUPLE2 + puts[i + 1])
+    return True
+
+
+def _ints(obj: tuple[int, ...], memo: _Memo, puts: tuple[bytes, ...]) -> bytes:
+    """Return the opcodes of a tuple of ints that has just been made, and memoize it."""
+    n = len(obj)
+    if not n:
+        return EMPTY_TUPLE
+    i = len(memo)
+    memo[id(obj)] = i, obj
+    ints = b"".join(map(write_int, obj))
+    return ints + _TUPLES[n] + puts[i] if n <= 3 else MARK + ints + TUPLE + puts[i]
+
+
+def _hashes_as_joblib(pickler: Any, numpy: Any, type_of_dtype: type) -> bool:
+    """Tell whether a pickler hashes arrays, and dtypes of a type, by what joblib gives it, and by nobody's code."""
+    state = pickler.__dict__
+    return (
+        type(pickler) in hashers
+        and state.get("np") is numpy
+        and state.get("_getbuffer") is memoryview
+        and type(getattr(type(state.get("_hash")), "update", None)) is MethodDescriptorType
+        and _is_numpys(type_of_dtype, numpy)
+        and hashing.pickle.dumps is _dumps
+        and type_of_dtype not in copyreg.dispatch_table
+    )
+
+
+def _pickled(dtype: Any) -> bytes:
+    """Return what `pickle.dumps` gives for a dtype; for numpy's own, of which there are some twenty, once."""
+    key = id(dtype)
+    if key in _known:
+        return _known[key][1]
+    pickled: bytes = _dumps(dtype)
+    if dtype.isbuiltin == 1:
+        _known[key] = dtype, pickled
+    return pickled
+
+
+_known: Final[dict[int, tuple[Any, bytes]]] = {}
+#: The C pickler's, of which joblib asks for a dtype, also where fastpickle does without; or None.
+_dumps: Any = pickle.dumps if type(pickle.dumps) is BuiltinFunctionType else None
+
+
+def _encode_name(
+    pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[bytes], puts: tuple[bytes, ...]
+) -> bool:
+    """Encode a class or a function by its name, if it is found there."""
+    if not is_by_name(pickler, obj, t) or extension_registry:
+        return False
+    module, name = obj.__module__, obj.__qualname__
+    if "." in name or hasattr(ModuleType, name) or sys.modules.get(module.partition(".")[0]) is None:
+        return False
+    i = len(memo)
+    memo[id(obj)] = i, obj
+    pieces.append(b"%b%b\n%b\n%b" % (GLOBAL, module.encode(), name.encode(), puts[i]))
+    return True
