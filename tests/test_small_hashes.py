@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import io
 import pickle
@@ -28,6 +29,7 @@ from fastpickle.rules import HashRule
 if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
 joblib = pytest.importorskip("joblib", reason="joblib is not installed")
+numpy: Any = pytest.importorskip("numpy", reason="numpy is not installed")
 joblib_backend: Any = pytest.importorskip("fastpickle.backends.joblib", reason="joblib is not installed")
 try:
     import datasets
@@ -130,7 +132,8 @@ def outcome(hasher: Any, obj: Any) -> Any:
         error = type(exc), _ADDRESS.sub("", str(exc)), getattr(exc, "__notes__", None)
     memo = [(i, type(x), _ADDRESS.sub("", repr(x))) for i, x in hasher.memo.values()]
     assert [*map(id, (x for _, x in hasher.memo.values()))] == [*hasher.memo]
-    return hasher.stream.getvalue(), memo, error
+    digest = hasher._hash.hexdigest() if hasattr(hasher, "_hash") else None
+    return hasher.stream.getvalue(), memo, error, digest
 
 
 @pytest.fixture
@@ -546,3 +549,211 @@ def _depth() -> int:
         frame = frame.f_back
         n += 1
     return n
+
+
+def _in_dict(array: Any) -> Any:
+    return {"x": array, "n": 3, "again": [array, {"deep": (array,)}], "y": numpy.ones((2, 3))}
+
+
+class _Array(numpy.ndarray):  # type: ignore[misc]  # numpy is Any
+    """An array of one's own class."""
+
+
+def _views(make: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: {"x": make(), "y": [make(), 1.5]}
+
+
+#: What `NumpyHasher` hashes beside small plain data, and whether that is at once, at joblib's own protocol.
+ARRAYS: dict[str, tuple[Callable[[], Any], bool]] = {
+    **{
+        f"array of {dtype}": (lambda dtype=dtype: _in_dict(numpy.arange(4).astype(dtype)), True)  # type: ignore[misc]  # a lambda has no types
+        for dtype in ("i1", "u2", ">i4", "i8", "f2", "f4", "f8", ">f8", "c8", "c16", "?", "S3", "U3", "M8[D]", "m8[s]")
+    },
+    "array alone": (lambda: numpy.arange(10), True),
+    "array of no dimensions alone": (lambda: numpy.array(2.5), True),
+    "array in the order of Fortran": (_views(lambda: numpy.asfortranarray(numpy.arange(12.0).reshape(3, 4))), True),
+    "array that is not contiguous": (_views(lambda: numpy.arange(20)[::3]), True),
+    "long array that is not contiguous": (_views(lambda: numpy.arange(40_000)[::2]), False),
+    "array turned over": (_views(lambda: numpy.arange(20)[::-1]), True),
+    "array of four dimensions": (_views(lambda: numpy.arange(16).reshape(2, 2, 2, 2)), True),
+    "array of no dimensions": (_views(lambda: numpy.array("text")), True),
+    "array of no items": (_views(lambda: numpy.zeros((0, 3))), True),
+    "array of no bytes": (_views(lambda: numpy.zeros(2, "V0")), True),
+    "array spread out": (_views(lambda: numpy.broadcast_to(numpy.arange(3), (2, 3))), True),
+    "read-only array": (_views(lambda: numpy.frombuffer(b"12345678", "i4")), True),
+    "long array": (_views(lambda: numpy.arange(100_000)), True),
+    "array of objects": (_views(lambda: numpy.array([1, "x", None])), False),
+    "array of records": (_views(lambda: numpy.zeros(2, [("a", "i4"), ("b", "U2")])), False),
+    "array of arrays": (_views(lambda: numpy.zeros(2, "(2,)i4")[0]), True),
+    "array of a subclass": (_views(lambda: numpy.arange(3).view(_Array)), False),
+    "masked array": (_views(lambda: numpy.ma.array([1, 2], mask=[0, 1])), False),
+    "array with metadata": (_views(lambda: numpy.arange(2).astype(numpy.dtype("i4", metadata={"a": 1}))), False),
+    "dtypes": (lambda: [numpy.dtype("f4"), numpy.arange(2), {"x": numpy.dtype("f4"), "y": numpy.dtype(">i4")}], True),
+    "dtype alone": (lambda: numpy.dtype("U3"), True),
+    "dtype inside": (lambda: [1, ["s", numpy.dtype("i8")]], True),
+    "dtype of records": (lambda: [1, numpy.dtype([("a", "i4")])], False),
+    "dtype of objects": (lambda: [1, numpy.dtype("O")], False),
+    "scalar": (lambda: [numpy.float64(1.5), numpy.arange(2)], False),
+    "24 arrays": (lambda: [numpy.arange(i) for i in range(24)], True),
+    "arrays in arrays": (lambda: [[numpy.arange(i)] * 4 for i in range(5)], True),
+    "too many arrays": (lambda: [[numpy.arange(i)] * 4 for i in range(9)], False),
+    "25 arrays": (lambda: [numpy.arange(i) for i in range(25)], False),
+    "array and a set": (lambda: [numpy.arange(2), {"x": {1, 2}}], False),
+    "array before something else": (lambda: [numpy.arange(2), {"x": [1, {"y": Path}]}, ["z", len]], False),
+    "names": (lambda: {"f": joblib.hash, "c": [Path, numpy.ndarray, OrderedDict, Path], "x": numpy.arange(2)}, True),
+    "class alone": (lambda: OrderedDict, False),
+    "function alone": (lambda: joblib.hash, False),
+    "name below a class": (lambda: [1, _Kept.write, numpy.arange(2)], False),
+    "method": (lambda: [numpy.arange(2), "x".join], False),
+    "type of None": (lambda: [type(None), numpy.arange(2)], False),
+    "lambda": (lambda: [numpy.arange(2), lambda: None], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays(name: str, protocol: int, tried: list[bool]) -> None:
+    """The digest, too, which is of the arrays' bytes in their order, and then of the pickle."""
+    make, is_at_once = ARRAYS[name]
+    obj = make()
+    for base in _Stock, fastpickle.Pickler:
+        found = []
+        for is_installed in (False, True):
+            cls = joblib.hashing.NumpyHasher if base is _Stock or not is_installed else joblib_backend.NumpyHasher
+            with fastpickle.patched() if is_installed else nullcontext():
+                hasher = made(cls, protocol)
+                found.append([outcome(hasher, obj), outcome(hasher, [obj, "more"])])
+        assert found[0] == found[1]
+    assert tried[::2] == [is_at_once and protocol == 3] * 2  # the others may have something in the memo
+
+
+class _Hash:
+    """A hash of somebody's, which notes what it is given."""
+
+    def __init__(self) -> None:
+        self.seen: list[bytes] = []
+
+    def update(self, data: Any) -> None:
+        self.seen.append(bytes(data))
+
+    def hexdigest(self) -> Any:
+        return self.seen
+
+
+class _Numpy:
+    """Stands for numpy, with another function in it."""
+
+    def __init__(self) -> None:
+        self.uint8 = numpy.uint8
+        self.memmap = numpy.memmap
+        self.dtype = numpy.dtype
+        self.ndarray = (numpy.ndarray, int)  # isinstance() takes it
+
+
+class _Sub(joblib.hashing.NumpyHasher):  # type: ignore[misc]  # joblib has no types
+    """A hasher whose hash is not where joblib's is."""
+
+    @property
+    def _hash(self) -> Any:
+        return self.__dict__.setdefault("_hashes", _Hash())
+
+    @_hash.setter
+    def _hash(self, value: Any) -> None:
+        pass
+
+
+def _register(hasher: Any, patch: pytest.MonkeyPatch) -> None:
+    copyreg.add_extension("numpy", "ndarray", 240)
+
+
+def _reduce(dtype: Any) -> Any:
+    return str, (str(dtype),)
+
+
+#: As `FORBIDDEN`, for arrays.
+FORBIDDEN_FOR_ARRAYS: dict[str, Callable[[Any, pytest.MonkeyPatch], None]] = {
+    **{name: FORBIDDEN[name] for name in ("persistent_id", "memoize", "class's memoize", "write", "framer")},
+    "hash": lambda hasher, patch: setattr(hasher, "_hash", _Hash()),
+    "numpy": lambda hasher, patch: setattr(hasher, "np", _Numpy()),
+    "buffer": lambda hasher, patch: setattr(hasher, "_getbuffer", lambda array: bytes(array)[::-1]),
+    "dumps": lambda hasher, patch: patch.setattr(pickle, "dumps", lambda obj: b"dtype"),
+    "joblib's dumps": lambda hasher, patch: patch.setattr(
+        joblib.hashing, "pickle", types.SimpleNamespace(**{**vars(pickle), "dumps": lambda obj: b"dtype"})
+    ),
+    "reduce of dtypes": lambda hasher, patch: patch.setitem(
+        copyreg.dispatch_table, type(numpy.dtype("i8")), _reduce
+    ),
+    "save_global": lambda hasher, patch: setattr(hasher, "save_global", lambda obj, name=None: hasher.write(b"name")),
+    "class's save_global": lambda hasher, patch: patch.setattr(
+        type(hasher), "save_global", lambda self, obj, name=None: self.write(b"name")
+    ),
+    "entry of classes": lambda hasher, patch: patch.setitem(
+        type(hasher).dispatch, type, lambda self, obj: self.write(b"class")
+    ),
+    "extension": _register,
+    "class": lambda hasher, patch: patch.setattr(hasher, "__class__", _Sub),
+    "whichmodule": lambda hasher, patch: patch.setattr(pickle, "whichmodule", lambda obj, name: "numpy"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORBIDDEN_FOR_ARRAYS)
+def test_hooks_of_arrays(name: str, tried: list[bool]) -> None:
+    obj = {"b": numpy.arange(3), "a": [numpy.arange(2.0), 1]}
+    found = []
+    for is_installed in (False, True):
+        with pytest.MonkeyPatch.context() as patch, fastpickle.patched() if is_installed else nullcontext():
+            hasher = made(joblib.hashing.NumpyHasher, 3)
+            try:
+                FORBIDDEN_FOR_ARRAYS[name](hasher, patch)
+                found.append(outcome(hasher, obj))
+            finally:
+                if name == "extension":
+                    copyreg.remove_extension("numpy", "ndarray", 240)
+    assert found[0] == found[1]
+    assert tried == [False]
+
+
+def test_random_arrays(tried: list[bool], a_part_of: APartOf) -> None:
+    seeds = a_part_of(range(1500))
+    for seed in seeds:
+        rng = random.Random(seed)
+        obj = [_value(rng, 2), _array(rng), {"a": [_array(rng), _value(rng, 1)], "b": (_array(rng),)}]
+        if rng.random() < 0.5:
+            obj.append(obj[1])
+        expected = outcome(made(joblib.hashing.NumpyHasher, 3), obj)
+        with fastpickle.patched():
+            assert outcome(made(joblib.hashing.NumpyHasher, 3), obj) == expected, seed
+    assert sum(tried) > len(seeds) / 5
+    assert tried.count(False) > len(seeds) / 20
+
+
+def _array(rng: random.Random) -> Any:
+    shape = [rng.randrange(4) for _ in range(rng.randrange(4))]
+    array = numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape)
+    array = array.astype(rng.choice(("i1", "<i4", ">i8", "f4", "f8", "c16", "?", "U4", "S2", "M8[s]", "O")))
+    for change in rng.sample(range(4), 2):
+        if change == 0:
+            array = array.T
+        elif change == 1 and array.ndim:
+            array = array[:: rng.choice((1, 2, -1))]
+        elif change == 2:
+            array = numpy.asfortranarray(array)
+    return array
+
+
+def test_arrays_in_digest() -> None:
+    """What `joblib.Memory` asks for: the digest itself, by joblib's function and by ours, of all that is here."""
+    objs = [make() for make, _ in ARRAYS.values()]
+    kept = []
+    for obj in objs:
+        try:
+            joblib.hash(obj)
+        except Exception:
+            continue
+        kept.append(obj)
+    assert len(kept) > 40
+    for name in "md5", "sha1":
+        expected = [joblib.hash(obj, hash_name=name) for obj in kept]
+        assert [joblib_backend.hash(obj, hash_name=name) for obj in kept] == expected
+        with fastpickle.patched():
+            assert [joblib.hash(obj, hash_name=name) for obj in kept] == expected

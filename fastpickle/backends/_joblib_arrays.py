@@ -1,11 +1,11 @@
 """What joblib's `NumpyHasher` hashes beside small plain data, encoded with that at once (`digests.small_hashes`).
 
-    an array ------------------> (ndarray, ("HASHED", shape, strides)); its bytes and its dtype are for the hash,
-                                 one after the other, when all is written
-    a class, a function -------> GLOBAL, if it is found under its name
+    an array --------------> (ndarray, ("HASHED", its dtype, shape, strides)); its bytes are for the hash
+    a dtype ---------------> nothing: what `pickle.dumps` gives for it is for the hash
+    a class, a function ---> GLOBAL, if it is found under its name
 
-That is what `joblib.Memory` asks for most often: a dict of arguments, some of them arrays.  The hooks of an array take
-some 10 us, of which the digest of a small one is 1 us.
+The hash is updated when all is written.  That is what `joblib.Memory` asks for most often: a dict of arguments, some of
+them arrays.  The hooks of an array take some 10 us, of which the digest of a small one is 1 us.
 
 Not for: arrays of objects, or with a dtype that has something of somebody's in it, and those of another class.
 """
@@ -44,12 +44,8 @@ hashers: Final[set[type]] = {hashing.NumpyHasher}
 
 def is_other(t: type) -> bool:
     """Tell whether `encode_other` may encode the instances of a type."""
-    return t is type or t is FunctionType or _is_ndarray(t)
-
-
-def _is_ndarray(t: type) -> bool:
     numpy = sys.modules.get("numpy")
-    return numpy is not None and t is numpy.ndarray
+    return t is type or t is FunctionType or (numpy is not None and (t is numpy.ndarray or _is_numpys(t, numpy)))
 
 
 def encode_other(
@@ -69,7 +65,17 @@ def encode_other(
         return False
     if t is type or t is FunctionType:
         return _encode_name(pickler, obj, t, memo, pieces, puts)
-    return is_quiet(obj) and _encode_array(pickler, obj, t, memo, pieces, puts, to_do)
+    if not is_quiet(obj):
+        return False
+    numpy = sys.modules["numpy"]
+    is_array = t is numpy.ndarray
+    dtype = obj.dtype if is_array else obj
+    if not _hashes_as_joblib(pickler, numpy, type(dtype)):
+        return False
+    if is_array and not _encode_array(pickler, numpy, obj, dtype, memo, pieces, puts, to_do):
+        return False
+    to_do += _HASHED_DTYPE, _pickled(dtype)
+    return True
 
 
 def is_quiet(obj: Any) -> bool:
@@ -88,17 +94,21 @@ def is_quiet(obj: Any) -> bool:
 
 def _is_numpys(t: type, numpy: Any) -> bool:
     """Tell whether a type is that of one of numpy's own dtypes."""
-    return numpy.dtype in t.__mro__ and t.__module__ == "numpy.dtypes"
+    return type(t) is type(numpy.dtype) and t.__module__ == "numpy.dtypes"
 
 
 def _encode_array(
-    pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[bytes], puts: tuple[bytes, ...], to_do: ToDo
+    pickler: Any,
+    numpy: Any,
+    obj: Any,
+    dtype: Any,
+    memo: _Memo,
+    pieces: list[bytes],
+    puts: tuple[bytes, ...],
+    to_do: ToDo,
 ) -> bool:
-    """Encode an array as `NumpyHasher.save` saves it."""
-    numpy = sys.modules["numpy"]
-    dtype = obj.dtype
-    if not _hashes_as_joblib(pickler, numpy, type(dtype)):
-        return False
+    """Encode an array as `NumpyHasher.save` saves it, but for its dtype, of which nothing is written."""
+    t = numpy.ndarray
     shape = obj.shape
     flags = obj.flags
     if shape and flags.c_contiguous:
@@ -110,7 +120,7 @@ def _encode_array(
     else:
         return False
     try:
-        to_do += memoryview(contiguous.view(numpy.uint8)), _HASHED_DTYPE, _pickled(dtype)
+        to_do.append(memoryview(contiguous.view(numpy.uint8)))
     except (TypeError, ValueError):  # of no bytes, perhaps
         return False
     if id(t) in memo:
@@ -169,9 +179,7 @@ _known: Final[dict[int, tuple[Any, bytes]]] = {}
 _dumps: Any = pickle.dumps if type(pickle.dumps) is BuiltinFunctionType else None
 
 
-def _encode_name(
-    pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[bytes], puts: tuple[bytes, ...]
-) -> bool:
+def _encode_name(pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[bytes], puts: tuple[bytes, ...]) -> bool:
     """Encode a class or a function by its name, if it is found there."""
     if not is_by_name(pickler, obj, t) or extension_registry:
         return False

@@ -36,12 +36,13 @@ from ..objects.arrays import HEAP_TYPE
 from ..objects.asked import in_class
 from ..pickler import Pickler as _Base
 from ..rules import HashRule
-from ._joblib_arrays import encode_other, hashers, is_other, is_quiet
 from ._source import digests
 
 try:
     from joblib import hashing as _library
     from joblib import numpy_pickle as _files
+
+    from ._joblib_arrays import encode_other, hashers, is_other, is_quiet
 except ImportError as exc:
     raise ImportError("fastpickle.backends.joblib needs joblib: pip install 'fastpickle[joblib]'") from exc
 

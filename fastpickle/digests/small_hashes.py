@@ -38,7 +38,7 @@ from pickle import (
     TUPLE2,
     TUPLE3,
 )
-from types import NoneType
+from types import FunctionType, NoneType
 from typing import Any, Final
 
 from .. import hooks
@@ -93,8 +93,13 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
             return True
         if is_worth_a_plan(pickler, obj, t):
             return False
-    elif rule.is_other is not None and t is not type and rule.is_other(t) and _is_written(pickler, obj, t):
-        return True  # a class, or a function, is saved sooner by its hooks
+    elif (
+        rule.is_other is not None
+        and not (t is type or t is FunctionType)  # one alone is saved sooner by its hooks
+        and rule.is_other(t)
+        and _is_written(pickler, obj, t)
+    ):
+        return True
     return COLD if goes_by_hooks else False
 
 
