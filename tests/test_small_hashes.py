@@ -5,6 +5,7 @@ from __future__ import annotations
 import copyreg
 import hashlib
 import io
+import math
 import pickle
 import random
 import re
@@ -563,6 +564,24 @@ def _views(make: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: {"x": make(), "y": [make(), 1.5]}
 
 
+def _of_math() -> Iterator[Any]:
+    return (x for x in vars(math).values() if type(x) is types.BuiltinFunctionType)
+
+
+#: Some are encoded, and some not.
+_KINDS: list[Callable[[], Any]] = [
+    lambda: numpy.arange(3),
+    lambda: numpy.array([None, 1]),
+    lambda: len,
+    lambda: numpy.arange(40_000)[::2],
+    lambda: numpy.dtype("f4"),
+    lambda: numpy.float64(2),
+    lambda: numpy.zeros(1, [("a", "i4")]),
+    lambda: "x".join,
+    lambda: numpy.arange(2).view(_Array),
+    lambda: OrderedDict,
+]
+
 #: What `NumpyHasher` hashes beside small plain data, and whether that is at once, at joblib's own protocol.
 ARRAYS: dict[str, tuple[Callable[[], Any], bool]] = {
     **{
@@ -599,12 +618,23 @@ ARRAYS: dict[str, tuple[Callable[[], Any], bool]] = {
     "too many arrays": (lambda: [[numpy.arange(i)] * 4 for i in range(9)], False),
     "25 arrays": (lambda: [numpy.arange(i) for i in range(25)], False),
     "array and a set": (lambda: [numpy.arange(2), {"x": {1, 2}}], False),
-    "array before something else": (lambda: [numpy.arange(2), {"x": [1, {"y": Path}]}, ["z", len]], False),
+    "array before something else": (lambda: [numpy.arange(2), {"x": [1, {"y": Path}]}, ["z", 1j]], False),
+    "many arrays": (lambda: [numpy.arange(i % 5) for i in range(300)], False),
+    "one array many times": (lambda: [numpy.arange(3)] * 100, False),
+    "rows with arrays": (lambda: [{"i": i, "x": numpy.arange(3.0), "t": (i, numpy.ones(2))} for i in range(99)], False),
+    "arrays of many kinds": (lambda: [make() for make in _KINDS * 20], False),
+    "many dtypes": (lambda: [numpy.dtype(f"S{i}") for i in range(1, 40)], False),
+    "many builtins": (lambda: [*_of_math()] * 5, False),
+    "rows with builtins": (lambda: [{"f": f, "x": [f, 1]} for f in _of_math()], False),
     "names": (lambda: {"f": joblib.hash, "c": [Path, numpy.ndarray, OrderedDict, Path], "x": numpy.arange(2)}, True),
     "class alone": (lambda: OrderedDict, False),
     "function alone": (lambda: joblib.hash, False),
     "name below a class": (lambda: [1, _Kept.write, numpy.arange(2)], False),
     "method": (lambda: [numpy.arange(2), "x".join], False),
+    "builtins": (lambda: [len, numpy.arange(2), {"f": sys.exit, "g": len, "h": numpy.arange}], True),
+    "builtin alone": (lambda: len, True),
+    "builtin of no module": (lambda: [1, dict.fromkeys], False),
+    "builtins, many": (lambda: [*_of_math()][:24], True),
     "type of None": (lambda: [type(None), numpy.arange(2)], False),
     "lambda": (lambda: [numpy.arange(2), lambda: None], False),
 }  # fmt: skip
@@ -641,13 +671,13 @@ class _Hash:
 
 
 class _Numpy:
-    """Stands for numpy, with another function in it."""
+    """Stands for numpy, but knows no array but those of a subclass."""
 
     def __init__(self) -> None:
         self.uint8 = numpy.uint8
         self.memmap = numpy.memmap
         self.dtype = numpy.dtype
-        self.ndarray = (numpy.ndarray, int)  # isinstance() takes it
+        self.ndarray = _Array
 
 
 class _Sub(joblib.hashing.NumpyHasher):  # type: ignore[misc]  # joblib has no types
@@ -660,6 +690,10 @@ class _Sub(joblib.hashing.NumpyHasher):  # type: ignore[misc]  # joblib has no t
     @_hash.setter
     def _hash(self, value: Any) -> None:
         pass
+
+
+def _init(self: Any, *args: Any) -> None:
+    self.args = (*args, "more")
 
 
 def _register(hasher: Any, patch: pytest.MonkeyPatch) -> None:
@@ -692,13 +726,30 @@ FORBIDDEN_FOR_ARRAYS: dict[str, Callable[[Any, pytest.MonkeyPatch], None]] = {
     ),
     "extension": _register,
     "class": lambda hasher, patch: patch.setattr(hasher, "__class__", _Sub),
+    "stand-in": lambda hasher, patch: patch.setattr(joblib.hashing._MyHash, "__init__", _init),
+    "stand-in's reduce": lambda hasher, patch: patch.setattr(
+        joblib.hashing._MyHash, "__reduce__", lambda self: (str, self.args[:1]), raising=False
+    ),
+    "stand-in's class": lambda hasher, patch: patch.setattr(
+        joblib.hashing, "_MyHash", lambda *args: args
+    ),
+    "stand-in's entry": lambda hasher, patch: patch.setitem(
+        type(hasher).dispatch, joblib.hashing._MyHash, lambda self, obj: self.write(b"stand-in")
+    ),
+    "stand-in's reduce entry": lambda hasher, patch: patch.setitem(
+        copyreg.dispatch_table, joblib.hashing._MyHash, lambda obj: (str, obj.args[:1])
+    ),
     "whichmodule": lambda hasher, patch: patch.setattr(pickle, "whichmodule", lambda obj, name: "numpy"),
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("is_small", [True, False])
 @pytest.mark.parametrize("name", FORBIDDEN_FOR_ARRAYS)
-def test_hooks_of_arrays(name: str, tried: list[bool]) -> None:
-    obj = {"b": numpy.arange(3), "a": [numpy.arange(2.0), 1]}
+def test_hooks_of_arrays(name: str, is_small: bool, tried: list[bool]) -> None:
+    """At once, and in the loop."""
+    obj: Any = {"b": numpy.arange(3), "a": [numpy.arange(2.0), 1, len, numpy.dtype("i4")]}
+    if not is_small:
+        obj = [obj] * 2 + [{**obj, "c": i} for i in range(40)]
     found = []
     for is_installed in (False, True):
         with pytest.MonkeyPatch.context() as patch, fastpickle.patched() if is_installed else nullcontext():

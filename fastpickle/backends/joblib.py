@@ -42,7 +42,7 @@ try:
     from joblib import hashing as _library
     from joblib import numpy_pickle as _files
 
-    from ._joblib_arrays import encode_other, hashers, is_other, is_quiet
+    from ._joblib_hashes import encode_other, hashers, is_other, is_quiet, save_known
 except ImportError as exc:
     raise ImportError("fastpickle.backends.joblib needs joblib: pip install 'fastpickle[joblib]'") from exc
 
@@ -361,22 +361,22 @@ if FRAMES_ARE_BYTESIO and _files.Pickler is StockPickler and digests(_OriginalNu
 
 if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothing of digests
     for _made in _as_it_is, _own.__getitem__:
+        _rule = HashRule(
+            _made(_OriginalHasher.memoize),
+            _made(_OriginalHasher._batch_setitems),
+            memoizes_bytes=False,
+            memoizes=lambda t: not issubclass(t, (str, bytes)),
+            save_known=save_known,
+            is_right=_is_stocks if _made is _as_it_is else _is_ours,
+            is_quiet=is_quiet,
+            is_other=is_other,
+            encode_other=encode_other,
+            retry=_set_items_again,
+        )
         for _save in _OriginalHasher.save, _OriginalNumpyHasher.save:
-            _hashes_arrays = _save is _OriginalNumpyHasher.save
             hooks.known_saves[_made(_save)] = hashed.save_other
             hooks.choosy_saves[_made(_save)] = _is_decomposed
-            hooks.hash_rules[_made(_save)] = HashRule(
-                _made(_OriginalHasher.memoize),
-                _made(_OriginalHasher._batch_setitems),
-                memoizes_bytes=False,
-                memoizes=lambda t: not issubclass(t, (str, bytes)),
-                save_known=hashed.save_known,
-                is_right=_is_stocks if _made is _as_it_is else _is_ours,
-                is_quiet=is_quiet,
-                is_other=is_other if _hashes_arrays else None,
-                encode_other=encode_other if _hashes_arrays else None,
-                retry=_set_items_again,
-            )
+            hooks.hash_rules[_made(_save)] = _rule
         hooks.known_save_globals.add(_made(_OriginalHasher.save_global))
         hooks.saved_by_name[_made(_OriginalHasher.save_global)] = lambda pickler, obj: True
         hooks.known_entries[set, _made(_OriginalHasher.save_set)] = _save_set

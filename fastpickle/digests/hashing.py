@@ -24,7 +24,7 @@ from .._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, for_batch, note, not
 from ..doubts import doubt, holds, outside, settled
 from ..engine.levels import end_tuple, put
 from ..engine.loop import commit_frame
-from ..hooks import ATOM_IDS, ATOMS, Plan, Write, hash_savers
+from ..hooks import ATOM_IDS, ATOMS, Plan, Write, hash_rules, hash_savers
 from ..objects.arrays import is_of_numpy
 from ..objects.known import is_heap_type
 from ..objects.likely import is_row_for_stock, is_somebodys
@@ -85,6 +85,9 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
         )
     if is_heap_type(first):
         return not is_somebodys(first)  # as above
+    is_other = hash_rules[type(pickler).save].is_other
+    if is_other is not None and is_of_numpy(first):
+        return is_other(first)
     if first not in STDLIBS:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.

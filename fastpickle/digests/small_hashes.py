@@ -131,7 +131,7 @@ def _is_written(pickler: Any, obj: Any, t: type) -> bool:
             atoms = _ATOMS[rule.memoizes_bytes][proto]
             is_all = _encode(obj, t, memo, pieces, atoms, puts, is_plain_dict, others)
         else:
-            is_all = others is not None and others(obj, t, memo, pieces, puts)
+            is_all = others is not None and others(obj, t, memo, pieces, puts.__getitem__)
     except BaseException as exc:
         memo.clear()
         # Surrogates; keys that cannot be compared; another thread has changed a dict, or too deep.
@@ -245,7 +245,7 @@ def _encode(
                 pieces.append(EMPTY_TUPLE)
             elif not _encode(x, t_of_x, memo, pieces, atoms, puts, is_plain_dict, others):
                 return False
-        elif others is None or len(pieces) > _MOST_PIECES or not others(x, t_of_x, memo, pieces, puts):
+        elif others is None or len(pieces) > _MOST_PIECES or not others(x, t_of_x, memo, pieces, puts.__getitem__):
             return False
     if t is tuple:
         i = len(memo)

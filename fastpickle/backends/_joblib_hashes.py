@@ -1,13 +1,14 @@
-"""What joblib's `NumpyHasher` hashes beside small plain data, encoded with that at once (`digests.small_hashes`).
+"""What joblib's hashers hash beside plain data, encoded without a hook: in the loop, or with what is small at once.
 
     an array --------------> (ndarray, ("HASHED", its dtype, shape, strides)); its bytes are for the hash
     a dtype ---------------> nothing: what `pickle.dumps` gives for it is for the hash
-    a class, a function ---> GLOBAL, if it is found under its name
+    a class, a function ---> GLOBAL, if it is found under its name; only with what is small
+    a builtin function ----> an instance that joblib makes of its name and its module's
 
 The hash is updated when all is written.  That is what `joblib.Memory` asks for most often: a dict of arguments, some of
 them arrays.  The hooks of an array take some 10 us, of which the digest of a small one is 1 us.
 
-Not for: arrays of objects, or with a dtype that has something of somebody's in it, and those of another class.
+Not for: methods; arrays of objects, or with a dtype that has something of somebody's in it, and those of another class.
 """
 
 from __future__ import annotations
@@ -15,21 +16,42 @@ from __future__ import annotations
 import copyreg
 import pickle
 import sys
-from pickle import BINUNICODE, EMPTY_TUPLE, GLOBAL, MARK, TUPLE, TUPLE1, TUPLE2, TUPLE3
+from collections.abc import Callable
+from functools import partial
+from pickle import (
+    BINUNICODE,
+    BUILD,
+    EMPTY_DICT,
+    EMPTY_TUPLE,
+    GLOBAL,
+    LONG_BINGET,
+    MARK,
+    NEWOBJ,
+    SETITEM,
+    TUPLE,
+    TUPLE1,
+    TUPLE2,
+    TUPLE3,
+)
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, Final
 
 from joblib import hashing
 
-from ..engine.columns import write_int
-from ..objects.known import extension_registry, is_by_name
-from ..opcodes import BINGET, pack_binunicode
+from ..digests import hashed
+from ..engine import levels
+from ..engine.columns import forget, write_int
+from ..hooks import Plan
+from ..objects.instances import has_only_a_dict
+from ..objects.known import extension_registry, has_reduce_entry, is_by_name
+from ..opcodes import BINGET, pack_binunicode, pack_long_binget
 
-__all__ = ["ToDo", "encode_other", "hashers", "is_other", "is_quiet"]
+__all__ = ["ToDo", "encode_other", "hashers", "is_other", "is_quiet", "save_known"]
 
 #: What the hash is to be updated with, in this order.
 ToDo = list[Any]
 _Memo = dict[int, tuple[int, Any]]
+_Put = Callable[[int], bytes]
 
 #: joblib's protocol, at which what is found under a name is one opcode.
 _PROTOCOL: Final = 3
@@ -45,12 +67,15 @@ hashers: Final[set[type]] = {hashing.NumpyHasher}
 def is_other(t: type) -> bool:
     """Tell whether `encode_other` may encode the instances of a type."""
     numpy = sys.modules.get("numpy")
-    return t is type or t is FunctionType or (numpy is not None and (t is numpy.ndarray or _is_numpys(t, numpy)))
+    return (
+        t is type
+        or t is FunctionType
+        or t is BuiltinFunctionType
+        or (numpy is not None and (t is numpy.ndarray or _is_numpys(t, numpy)))
+    )
 
 
-def encode_other(
-    pickler: Any, to_do: ToDo, obj: Any, t: type, memo: _Memo, pieces: list[bytes], puts: tuple[bytes, ...]
-) -> bool:
+def encode_other(pickler: Any, to_do: ToDo, obj: Any, t: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
     """Append the opcodes of an object to `pieces`, and add what is memoized to the memo; tell whether that is done.
 
     Args:
@@ -59,12 +84,14 @@ def encode_other(
         obj: an object, of a type that `is_other` tells of; not in the memo.
         t: its type.
         memo, pieces: as said; if it is not done, there may be anything in them.
-        puts: the opcodes that memoize, by the number.
+        put: gives the opcode that memoizes, by the number.
     """
     if pickler.proto != _PROTOCOL:
         return False
     if t is type or t is FunctionType:
-        return _encode_name(pickler, obj, t, memo, pieces, puts)
+        return _encode_name(pickler, obj, t, memo, pieces, put)
+    if t is BuiltinFunctionType:
+        return _encode_builtin(pickler, obj, memo, pieces, put)
     if not is_quiet(obj):
         return False
     numpy = sys.modules["numpy"]
@@ -72,10 +99,36 @@ def encode_other(
     dtype = obj.dtype if is_array else obj
     if not _hashes_as_joblib(pickler, numpy, type(dtype)):
         return False
-    if is_array and not _encode_array(pickler, numpy, obj, dtype, memo, pieces, puts, to_do):
+    if is_array and not _encode_array(pickler, numpy, obj, dtype, memo, pieces, put, to_do):
         return False
     to_do += _HASHED_DTYPE, _pickled(dtype)
     return True
+
+
+def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+    """Save an object in the loop, as `hashed.save_known` does, but what is encoded here goes through no hook."""
+    if t is not type and t is not FunctionType and is_other(t):
+        memo = pickler.memo
+        before = len(memo)
+        pieces: list[bytes] = []
+        to_do: ToDo = []
+        is_encoded = False
+        try:
+            is_encoded = encode_other(pickler, to_do, obj, t, memo, pieces, _put)
+        except UnicodeEncodeError:  # a name has surrogates
+            pass
+        finally:
+            if not is_encoded:
+                forget(memo, before)
+        if is_encoded:
+            for data in to_do:
+                pickler._hash.update(data)
+            pickler.write(b"".join(pieces))
+            return True
+    return hashed.save_known(pickler, plan, obj, t)
+
+
+_put: Final = partial(levels.put, _PROTOCOL)
 
 
 def is_quiet(obj: Any) -> bool:
@@ -104,7 +157,7 @@ def _encode_array(
     dtype: Any,
     memo: _Memo,
     pieces: list[bytes],
-    puts: tuple[bytes, ...],
+    put: _Put,
     to_do: ToDo,
 ) -> bool:
     """Encode an array as `NumpyHasher.save` saves it, but for its dtype, of which nothing is written."""
@@ -123,22 +176,20 @@ def _encode_array(
         to_do.append(memoryview(contiguous.view(numpy.uint8)))
     except (TypeError, ValueError):  # of no bytes, perhaps
         return False
-    if id(t) in memo:
-        pieces.append(BINGET[memo[id(t)][0]])
-    elif not _encode_name(pickler, t, type, memo, pieces, puts):
+    if not _encode_class(pickler, t, memo, pieces, put):
         return False
     strides = obj.strides
-    pieces += _HASHED, _ints(shape, memo, puts), _ints(strides, memo, puts)
+    pieces += _HASHED, _ints(shape, memo, put), _ints(strides, memo, put)
     inner = ("HASHED", dtype, shape, strides)
     i = len(memo)
     memo[id(inner)] = i, inner
     outer = (t, inner)
     memo[id(outer)] = i + 1, outer
-    pieces.append(TUPLE + puts[i] + TUPLE2 + puts[i + 1])
+    pieces.append(TUPLE + put(i) + TUPLE2 + put(i + 1))
     return True
 
 
-def _ints(obj: tuple[int, ...], memo: _Memo, puts: tuple[bytes, ...]) -> bytes:
+def _ints(obj: tuple[int, ...], memo: _Memo, put: _Put) -> bytes:
     """Return the opcodes of a tuple of ints that has just been made, and memoize it."""
     n = len(obj)
     if not n:
@@ -146,7 +197,7 @@ def _ints(obj: tuple[int, ...], memo: _Memo, puts: tuple[bytes, ...]) -> bytes:
     i = len(memo)
     memo[id(obj)] = i, obj
     ints = b"".join(map(write_int, obj))
-    return ints + _TUPLES[n] + puts[i] if n <= 3 else MARK + ints + TUPLE + puts[i]
+    return ints + _TUPLES[n] + put(i) if n <= 3 else MARK + ints + TUPLE + put(i)
 
 
 def _hashes_as_joblib(pickler: Any, numpy: Any, type_of_dtype: type) -> bool:
@@ -179,7 +230,49 @@ _known: Final[dict[int, tuple[Any, bytes]]] = {}
 _dumps: Any = pickle.dumps if type(pickle.dumps) is BuiltinFunctionType else None
 
 
-def _encode_name(pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[bytes], puts: tuple[bytes, ...]) -> bool:
+def _encode_builtin(pickler: Any, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    """Encode a module's function that is written in C, as `Hasher.save` saves it."""
+    module = obj.__self__
+    t = hashing._MyHash
+    if (
+        type(module) is not ModuleType
+        or type(hashing.pickle) is not ModuleType  # of which joblib takes that
+        or t is not _MyHash
+        or t.__init__ is not _init
+        or not has_only_a_dict(t)
+        or pickler.dispatch.get(t) is not None
+        or has_reduce_entry(pickler, t)
+    ):
+        return False
+    name, name_of_module = args = obj.__name__, vars(module).get("__name__")
+    if not type(name) is type(name_of_module) is str or not _encode_class(pickler, t, memo, pieces, put):
+        return False
+    instance = t(*args)
+    i = len(memo)
+    for k, x in enumerate((instance, vars(instance), instance.args), i):
+        memo[id(x)] = k, x
+    texts = _ARGS + b"".join(pack_binunicode(BINUNICODE, len(x)) + x for x in (name.encode(), name_of_module.encode()))
+    pieces += _NEW + put(i) + EMPTY_DICT + put(i + 1), texts + TUPLE2 + put(i + 2) + _BUILT
+    return True
+
+
+_MyHash: Any = hashing._MyHash
+_init: Any = _MyHash.__init__
+_NEW: Final = EMPTY_TUPLE + NEWOBJ
+_ARGS: Final = pack_binunicode(BINUNICODE, 4) + b"args"
+_BUILT: Final = SETITEM + BUILD
+
+
+def _encode_class(pickler: Any, obj: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    """Encode a class, which may be in the memo, by its name."""
+    if id(obj) not in memo:
+        return _encode_name(pickler, obj, type, memo, pieces, put)
+    i = memo[id(obj)][0]
+    pieces.append(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+    return True
+
+
+def _encode_name(pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
     """Encode a class or a function by its name, if it is found there."""
     if not is_by_name(pickler, obj, t) or extension_registry:
         return False
@@ -188,5 +281,5 @@ def _encode_name(pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[byte
         return False
     i = len(memo)
     memo[id(obj)] = i, obj
-    pieces.append(b"%b%b\n%b\n%b" % (GLOBAL, module.encode(), name.encode(), puts[i]))
+    pieces.append(b"%b%b\n%b\n%b" % (GLOBAL, module.encode(), name.encode(), put(i)))
     return True
