@@ -29,6 +29,7 @@ __all__ = [
     "PER_TABLE_BYTE",
     "SIZE",
     "SOON_READ",
+    "has_but_short_ones",
     "is_flat",
     "is_of_large_atoms",
     "is_soon_ours",
@@ -116,6 +117,19 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
             return False
     pieces[-1] = mend_last(piece, mark, end, behind, proto >= 4)
     return True
+
+
+def has_but_short_ones(grafter: Any) -> bool:
+    """Tell, in a fourth of the time, whether `is_soon_ours` would say so of stock's: all containers are of one batch.
+
+    Args:
+        grafter: the C pickler, if there is little that it has memoized, as with numbers; else that takes longer.
+    """
+    return (
+        grafter.__sizeof__() <= _SMALL_TABLE
+        and grafter.table is None
+        and not [x for x in memoized(grafter) if id(type(x)) in _LONGEST and len(x) > _LONGEST[id(type(x))]]
+    )
 
 
 def is_untracked(obj: dict[Any, Any], grafter: Any) -> bool:
@@ -218,6 +232,8 @@ _FEW_BEFORE: Final = 100
 _PER_DICT: Final = 200
 #: What is written in batches, by id, since the hash of a type may be anybody's.
 _BATCHED: Final = frozenset(map(id, (list, dict, set)))
+#: How many items these may have, so that the last batch is the first one.
+_LONGEST: Final = {id(t): BATCHSIZE - (0 in awkward_batches.get(t, ())) for t in (list, dict, set)}
 #: So few bytes are read sooner than it takes to ask for the memo.
 SOON_READ: Final = 24_000
 #: By protocol: what stands in the bytes if there is a dict.
@@ -240,3 +256,5 @@ _LEAVES: Final = [
 #: By protocol: their ids, since before C has written it the hash of a type may be anybody's (`is_flat` comes after);
 #: none at 0, where C escapes some texts otherwise.
 _LEAF_IDS: Final = [frozenset(map(id, leaves if proto else ())) for proto, leaves in enumerate(_LEAVES)]
+#: With a table of so many bytes it has memoized next to nothing.
+_SMALL_TABLE: Final = SIZE + 1024

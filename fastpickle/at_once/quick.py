@@ -21,7 +21,7 @@ from .. import graft, hooks
 from .._stdlib import BATCHSIZE, NOT_WRITTEN, PARTS_OF_METHODS, Framer, StockPickler, c_dumps, stock_methods
 from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, joined, take_own
 from ..accelerator.differences import made_ours
-from ..accelerator.glance import is_of_large_atoms
+from ..accelerator.glance import has_but_short_ones, is_of_large_atoms
 from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
 from ..accelerator.splicing import FEW_BYTES, write_whole
 from ..hooks import ATOM_IDS, CONTAINER_IDS, STOCK_RULE, entries_of
@@ -230,13 +230,15 @@ class Quick:
         else:
             if (
                 pieces
-                or len(pickled) >= few
+                or (len(pickled) >= few and not (few and rule is STOCK_RULE and has_but_short_ones(grafter)))
                 or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol))
             ):
                 pieces.append(pickled)
                 pickled = self._made_ours(pickler, plan, grafter, obj)
                 is_kept = max(map(len, pieces), default=sys.maxsize) <= _LONGEST_PIECE  # none if mending has failed
                 pieces.clear()
+            else:
+                is_kept = len(pickled) <= _LONGEST_PIECE
         if grafter.is_touched:
             _clean(grafter, len(pickled))
         clear_memo()
