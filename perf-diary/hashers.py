@@ -56,8 +56,17 @@ Point.__module__ = "hashers"  # so that it is saved by its name
 sys.modules.setdefault("hashers", sys.modules[__name__])
 
 
-def shapes() -> dict[str, Any]:
-    """Make JSON-like records, and what is hashed besides."""
+def _counter(words: dict[str, int]) -> Callable[[str], int]:
+    """Make a function that only its own code tells from others, as `Dataset.map` is given."""
+    return lambda text: sum(words.get(word, 0) for word in text.split())
+
+
+def shapes(library: str) -> dict[str, Any]:
+    """Make JSON-like records, and what is hashed besides.
+
+    Args:
+        library: One of LIBRARIES: joblib cannot hash functions that have no name.
+    """
     generator = random.Random(SEED)
 
     def record(i: int) -> dict[str, Any]:
@@ -85,14 +94,22 @@ def shapes() -> dict[str, Any]:
         "one_record": record(1),
         "small_dict": {"a": 1, "b": [1, 2], "c": "x", "d": None},
         "functions": [len, statistics.mean, random.Random],
+        "one_function": statistics.mean,
+        "one_datetime": datetime.datetime(2020, 1, 1),
     }
+    if library == "Hasher.hash":
+        found["closure"] = _counter({"a": 1, "b": 2})
     try:
         numpy = importlib.import_module("numpy")
     except ImportError:
         return found
     found["rows_with_arrays"] = [{"id": i, "name": f"name {i}", "vector": numpy.arange(8.0)} for i in range(200)]
     found["data_beside_an_array"] = {"array": numpy.arange(1000.0), "rows": found["json_records"]}
-    return {**found, "numpy_array": numpy.arange(10_000.0), "numpy_arrays": [numpy.arange(3) for _ in range(100)]}
+    found["numpy_array"] = numpy.arange(10_000.0)
+    found["numpy_arrays"] = [numpy.arange(3) for _ in range(100)]
+    found["small_array"] = numpy.arange(10.0)
+    found["arguments"] = {"x": numpy.ones((20, 3)), "y": numpy.arange(20), "alpha": 0.5, "solver": "auto", "seed": None}
+    return found
 
 
 def _function(module: str, name: str) -> Callable[[Any], Any]:
@@ -133,7 +150,7 @@ def measure(library: str, rounds: int, sample: float) -> tuple[str, list[str]]:
     module, name, backend, own_name = LIBRARIES[library]
     stock = _function(module, name)
     ours = _function(backend, own_name)
-    objects = shapes()
+    objects = shapes(library)
     calls = {}
     differ = []
     for shape, obj in objects.items():

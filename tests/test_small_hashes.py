@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import hashlib
+import inspect
 import io
 import math
 import pickle
@@ -14,7 +15,7 @@ import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -560,6 +561,10 @@ class _Array(numpy.ndarray):  # type: ignore[misc]  # numpy is Any
     """An array of one's own class."""
 
 
+class _Void(numpy.void):  # type: ignore[misc]  # numpy is Any
+    """What is in an array, of one's own class."""
+
+
 def _views(make: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: {"x": make(), "y": [make(), 1.5]}
 
@@ -608,6 +613,9 @@ ARRAYS: dict[str, tuple[Callable[[], Any], bool]] = {
     "masked array": (_views(lambda: numpy.ma.array([1, 2], mask=[0, 1])), False),
     "array with metadata": (_views(lambda: numpy.arange(2).astype(numpy.dtype("i4", metadata={"a": 1}))), False),
     "dtypes": (lambda: [numpy.dtype("f4"), numpy.arange(2), {"x": numpy.dtype("f4"), "y": numpy.dtype(">i4")}], True),
+    "dtype of somebody's scalars": (lambda: [1, numpy.dtype((_Void, 8))], False),
+    "array of somebody's scalars": (lambda: {"x": [numpy.zeros(2, numpy.dtype((_Void, 8)))]}, False),
+    "many arrays of somebody's scalars": (lambda: [numpy.zeros(2, numpy.dtype((_Void, 8)))] * 20, False),
     "dtype alone": (lambda: numpy.dtype("U3"), True),
     "dtype inside": (lambda: [1, ["s", numpy.dtype("i8")]], True),
     "dtype of records": (lambda: [1, numpy.dtype([("a", "i4")])], False),
@@ -692,12 +700,31 @@ class _Sub(joblib.hashing.NumpyHasher):  # type: ignore[misc]  # joblib has no t
         pass
 
 
+class _Noting:
+    """Stands for stock's class in joblib's functions."""
+
+    __init__ = _Stock.__init__
+    memoize = _Stock.memoize
+    save_global = _Stock.save_global
+    _batch_setitems = _Stock._batch_setitems
+
+    @staticmethod
+    def save(hasher: Any, obj: Any) -> None:
+        _Stock.save(hasher, obj)
+        hasher.write(b"0")
+
+
 def _init(self: Any, *args: Any) -> None:
     self.args = (*args, "more")
 
 
-def _register(hasher: Any, patch: pytest.MonkeyPatch) -> None:
-    copyreg.add_extension("numpy", "ndarray", 240)
+@contextmanager
+def _registered(name: str) -> Iterator[None]:
+    copyreg.add_extension("numpy", name, 240)
+    try:
+        yield
+    finally:
+        copyreg.remove_extension("numpy", name, 240)
 
 
 def _reduce(dtype: Any) -> Any:
@@ -724,7 +751,23 @@ FORBIDDEN_FOR_ARRAYS: dict[str, Callable[[Any, pytest.MonkeyPatch], None]] = {
     "entry of classes": lambda hasher, patch: patch.setitem(
         type(hasher).dispatch, type, lambda self, obj: self.write(b"class")
     ),
-    "extension": _register,
+    "entry of tuples": lambda hasher, patch: patch.setitem(
+        type(hasher).dispatch, tuple, lambda self, obj: self.save_list([*obj])
+    ),
+    "entry of dicts": lambda hasher, patch: patch.setitem(
+        type(hasher).dispatch, dict, lambda self, obj: self.save(tuple(obj))
+    ),
+    "instance's entry of tuples": lambda hasher, patch: setattr(
+        hasher, "dispatch", {**type(hasher).dispatch, tuple: lambda self, obj: self.save_list([*obj])}
+    ),
+    "reduce of the class of dtypes": lambda hasher, patch: patch.setitem(
+        copyreg.dispatch_table, type(numpy.dtype), lambda obj: "ndarray"
+    ),
+    "joblib's base": lambda hasher, patch: patch.setattr(joblib.hashing, "Pickler", _Noting),
+    "joblib's types": lambda hasher, patch: patch.setattr(
+        joblib.hashing, "types", types.SimpleNamespace(MethodType=types.MethodType, BuiltinMethodType=int)
+    ),
+    "no numpy": lambda hasher, patch: delattr(hasher, "np"),
     "class": lambda hasher, patch: patch.setattr(hasher, "__class__", _Sub),
     "stand-in": lambda hasher, patch: patch.setattr(joblib.hashing._MyHash, "__init__", _init),
     "stand-in's reduce": lambda hasher, patch: patch.setattr(
@@ -754,14 +797,85 @@ def test_hooks_of_arrays(name: str, is_small: bool, tried: list[bool]) -> None:
     for is_installed in (False, True):
         with pytest.MonkeyPatch.context() as patch, fastpickle.patched() if is_installed else nullcontext():
             hasher = made(joblib.hashing.NumpyHasher, 3)
-            try:
-                FORBIDDEN_FOR_ARRAYS[name](hasher, patch)
-                found.append(outcome(hasher, obj))
-            finally:
-                if name == "extension":
-                    copyreg.remove_extension("numpy", "ndarray", 240)
+            FORBIDDEN_FOR_ARRAYS[name](hasher, patch)
+            found.append(outcome(hasher, obj))
     assert found[0] == found[1]
     assert tried == [False]
+
+
+@pytest.mark.parametrize("name", ["ndarray", "dtype"])
+@pytest.mark.parametrize("n", [1, 40])
+def test_extensions(name: str, n: int) -> None:
+    """A class that has a number meanwhile, which what is known of a dtype afterwards must not have."""
+    obj = [{"x": numpy.arange(3), "y": [numpy.dtype("u8")]}] * n
+    found = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else nullcontext():
+            with _registered(name):
+                within = outcome(made(joblib.hashing.NumpyHasher, 3), obj)
+            found.append([within, outcome(made(joblib.hashing.NumpyHasher, 3), obj)])
+    assert found[0] == found[1]
+    assert found[0][0] != found[0][1]
+
+
+def test_save_changed_by_what_is_saved() -> None:
+    save = joblib.hashing.NumpyHasher.save
+
+    class Changes:
+        def __reduce__(self) -> Any:
+            joblib.hashing.NumpyHasher.save = lambda self, obj: save(self, obj)
+            return int, ()
+
+    found = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else nullcontext():
+            try:
+                found.append(joblib.hash([Changes(), [numpy.float64(1)] * 20]))
+            finally:
+                joblib.hashing.NumpyHasher.save = save
+    assert found[0] == found[1]
+
+
+def test_another_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has its name may be anything."""
+    obj = [1, OrderedDict(a=1), {"x": [joblib.hash, len]}]
+    expected = outcome(made(joblib.hashing.Hasher, 3), obj)
+    for module in None, types.ModuleType("numpy"), types.SimpleNamespace(ndarray=1, dtype=int):
+        monkeypatch.setitem(sys.modules, "numpy", module)
+        with fastpickle.patched():
+            assert outcome(made(joblib.hashing.Hasher, 3), obj) == expected
+
+
+@pytest.mark.parametrize("obj", [numpy.dtype("f8"), numpy.arange(3), len, numpy.dtype([("a", "i4")])], ids=repr)
+def test_recursion_limit_of_what_takes_few_frames(obj: Any) -> None:
+    deepest = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else nullcontext():
+            joblib.hash(obj)
+            deepest.append(max(n for n in range(60, 100) if _hashes_below(n, obj)))
+    assert deepest[1] >= deepest[0]
+
+
+def _hashes_below(n: int, obj: Any) -> bool:
+    """Tell whether a hasher can hash an object with so many frames used of 100."""
+
+    def descend(n: int) -> None:
+        if n:
+            descend(n - 1)
+        else:
+            hasher.dump(obj)
+
+    hasher = made(joblib.hashing.NumpyHasher, 3)
+    limit = sys.getrecursionlimit()
+    depth = len(inspect.stack(0))
+    sys.setrecursionlimit(depth + 100)
+    try:
+        descend(n)
+    except RecursionError:
+        return False
+    finally:
+        sys.setrecursionlimit(limit)
+    return True
 
 
 def test_random_arrays(tried: list[bool], a_part_of: APartOf) -> None:

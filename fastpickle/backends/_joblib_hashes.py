@@ -13,9 +13,11 @@ Not for: methods; arrays of objects, or with a dtype that has something of someb
 
 from __future__ import annotations
 
+import builtins
 import copyreg
 import pickle
 import sys
+import types
 from collections.abc import Callable
 from functools import partial
 from pickle import (
@@ -38,15 +40,17 @@ from typing import Any, Final
 
 from joblib import hashing
 
+from .._stdlib import StockPickler
 from ..digests import hashed
 from ..engine import levels
 from ..engine.columns import forget, write_int
-from ..hooks import Plan
+from ..hooks import Plan, hash_savers
+from ..objects.arrays import array_type, is_dtype, is_dtype_itself, is_numpys_reduce
 from ..objects.instances import has_only_a_dict
-from ..objects.known import extension_registry, has_reduce_entry, is_by_name
+from ..objects.known import extension_registry, has_reduce_entry, is_by_name, usual_import
 from ..opcodes import BINGET, pack_binunicode, pack_long_binget
 
-__all__ = ["ToDo", "encode_other", "hashers", "is_other", "is_quiet", "save_known"]
+__all__ = ["ToDo", "encode_other", "hashers", "is_other", "is_quiet", "numpy_hashers", "save_known"]
 
 #: What the hash is to be updated with, in this order.
 ToDo = list[Any]
@@ -60,46 +64,40 @@ _MOST_COPIED: Final = 64 << 10
 _HASHED: Final = MARK + pack_binunicode(BINUNICODE, 6) + b"HASHED"
 _HASHED_DTYPE: Final = b"_HASHED_DTYPE"
 _TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3)
-#: The classes whose instances hash arrays so; of a subclass nothing is known but what a plan asks for.
-hashers: Final[set[type]] = {hashing.NumpyHasher}
+#: The classes whose instances do so, and those that hash arrays; of a subclass nothing is known but what a plan asks.
+hashers: Final[set[type]] = {hashing.Hasher}
+numpy_hashers: Final[set[type]] = {hashing.NumpyHasher}
 
 
 def is_other(t: type) -> bool:
     """Tell whether `encode_other` may encode the instances of a type."""
-    numpy = sys.modules.get("numpy")
-    return (
-        t is type
-        or t is FunctionType
-        or t is BuiltinFunctionType
-        or (numpy is not None and (t is numpy.ndarray or _is_numpys(t, numpy)))
-    )
+    return t is type or t is FunctionType or t is BuiltinFunctionType or t is array_type() or is_dtype(t)
 
 
 def encode_other(pickler: Any, to_do: ToDo, obj: Any, t: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
     """Append the opcodes of an object to `pieces`, and add what is memoized to the memo; tell whether that is done.
 
     Args:
-        pickler: a `NumpyHasher`, of which all that a plan knows is as joblib has it.
+        pickler: one of joblib's hashers, whose plan saves lists, dicts and tuples as stock does.
         to_do: what the hash is to be updated with gets there.
-        obj: an object, of a type that `is_other` tells of; not in the memo.
+        obj: an object that is not in the memo.
         t: its type.
         memo, pieces: as said; if it is not done, there may be anything in them.
         put: gives the opcode that memoizes, by the number.
     """
-    if pickler.proto != _PROTOCOL:
+    if pickler.proto != _PROTOCOL or not _is_joblibs(pickler):
         return False
     if t is type or t is FunctionType:
         return _encode_name(pickler, obj, t, memo, pieces, put)
     if t is BuiltinFunctionType:
         return _encode_builtin(pickler, obj, memo, pieces, put)
-    if not is_quiet(obj):
+    if not is_quiet(obj) or not _hashes_arrays(pickler):
         return False
-    numpy = sys.modules["numpy"]
-    is_array = t is numpy.ndarray
+    is_array = not is_dtype(t)
     dtype = obj.dtype if is_array else obj
-    if not _hashes_as_joblib(pickler, numpy, type(dtype)):
+    if not _is_reduced_by_numpy(type(dtype)):
         return False
-    if is_array and not _encode_array(pickler, numpy, obj, dtype, memo, pieces, put, to_do):
+    if is_array and not _encode_array(pickler, obj, dtype, memo, pieces, put, to_do):
         return False
     to_do += _HASHED_DTYPE, _pickled(dtype)
     return True
@@ -107,7 +105,13 @@ def encode_other(pickler: Any, to_do: ToDo, obj: Any, t: type, memo: _Memo, piec
 
 def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     """Save an object in the loop, as `hashed.save_known` does, but what is encoded here goes through no hook."""
-    if t is not type and t is not FunctionType and is_other(t):
+    if (
+        t is not type
+        and t is not FunctionType
+        and is_other(t)
+        and plan.save_tuple is hash_savers[tuple][1]
+        and plan.save_dict is hash_savers[dict][1]
+    ):
         memo = pickler.memo
         before = len(memo)
         pieces: list[bytes] = []
@@ -134,34 +138,27 @@ _put: Final = partial(levels.put, _PROTOCOL)
 def is_quiet(obj: Any) -> bool:
     """Tell whether `NumpyHasher.save` runs nobody's code for an array or a dtype."""
     t = type(obj)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and t is numpy.ndarray:
+    if t is array_type():
         dtype = obj.dtype
-    elif numpy is not None and _is_numpys(t, numpy):
+        if not is_dtype(type(dtype)):
+            return False
+    elif is_dtype(t):
         dtype = obj
     else:
         return False
-    # The metadata of a dtype may be anything, and it is pickled; so may be what is in that of a part.
-    return dtype.metadata is None and dtype.fields is None and dtype.subdtype is None and not dtype.hasobject
+    # The metadata of a dtype, and the type of its scalars, may be anything, and are pickled; so may be its parts'.
+    return (
+        dtype.metadata is None
+        and dtype.fields is None
+        and dtype.subdtype is None
+        and not dtype.hasobject
+        and dtype.type is type(dtype).type
+    )
 
 
-def _is_numpys(t: type, numpy: Any) -> bool:
-    """Tell whether a type is that of one of numpy's own dtypes."""
-    return type(t) is type(numpy.dtype) and t.__module__ == "numpy.dtypes"
-
-
-def _encode_array(
-    pickler: Any,
-    numpy: Any,
-    obj: Any,
-    dtype: Any,
-    memo: _Memo,
-    pieces: list[bytes],
-    put: _Put,
-    to_do: ToDo,
-) -> bool:
+def _encode_array(pickler: Any, obj: Any, dtype: Any, memo: _Memo, pieces: list[bytes], put: _Put, to_do: ToDo) -> bool:
     """Encode an array as `NumpyHasher.save` saves it, but for its dtype, of which nothing is written."""
-    t = numpy.ndarray
+    t = type(obj)
     shape = obj.shape
     flags = obj.flags
     if shape and flags.c_contiguous:
@@ -173,7 +170,7 @@ def _encode_array(
     else:
         return False
     try:
-        to_do.append(memoryview(contiguous.view(numpy.uint8)))
+        to_do.append(memoryview(contiguous.view(pickler.np.uint8)))
     except (TypeError, ValueError):  # of no bytes, perhaps
         return False
     if not _encode_class(pickler, t, memo, pieces, put):
@@ -200,18 +197,33 @@ def _ints(obj: tuple[int, ...], memo: _Memo, put: _Put) -> bytes:
     return ints + _TUPLES[n] + put(i) if n <= 3 else MARK + ints + TUPLE + put(i)
 
 
-def _hashes_as_joblib(pickler: Any, numpy: Any, type_of_dtype: type) -> bool:
-    """Tell whether a pickler hashes arrays, and dtypes of a type, by what joblib gives it, and by nobody's code."""
+def _is_joblibs(pickler: Any) -> bool:
+    """Tell whether a pickler is one of joblib's own classes, and has, like joblib's functions, what it should have."""
+    cls = type(pickler)
+    return (
+        cls in hashers or (cls in numpy_hashers and pickler.__dict__.get("np", cls) is sys.modules.get("numpy"))
+    ) and (hashing.Pickler is StockPickler and hashing.types is types and hashing.pickle is pickle)
+
+
+def _hashes_arrays(pickler: Any) -> bool:
+    """Tell whether a pickler hashes arrays, and dtypes, by what joblib gives it, and by nobody's code."""
     state = pickler.__dict__
     return (
-        type(pickler) in hashers
-        and state.get("np") is numpy
+        type(pickler) in numpy_hashers
         and state.get("_getbuffer") is memoryview
         and type(getattr(type(state.get("_hash")), "update", None)) is MethodDescriptorType
-        and _is_numpys(type_of_dtype, numpy)
-        and hashing.pickle.dumps is _dumps
-        and type_of_dtype not in copyreg.dispatch_table
+        and pickle.dumps is _dumps
+        and builtins.__import__ is usual_import
+        and type(sys.modules) is dict
+        and not extension_registry
     )
+
+
+def _is_reduced_by_numpy(t: type) -> bool:
+    """Tell whether C saves the dtypes of a type by numpy's own reduce, and the class of all of them by its name."""
+    table = copyreg.dispatch_table
+    entry = table.get(type(t))  # which there is in newer versions
+    return is_dtype_itself(t.__mro__[-2]) and t not in table and (entry is None or is_numpys_reduce(entry))
 
 
 def _pickled(dtype: Any) -> bytes:
@@ -236,7 +248,6 @@ def _encode_builtin(pickler: Any, obj: Any, memo: _Memo, pieces: list[bytes], pu
     t = hashing._MyHash
     if (
         type(module) is not ModuleType
-        or type(hashing.pickle) is not ModuleType  # of which joblib takes that
         or t is not _MyHash
         or t.__init__ is not _init
         or not has_only_a_dict(t)

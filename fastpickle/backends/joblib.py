@@ -19,6 +19,7 @@ from __future__ import annotations
 import copyreg
 import pickle
 import sys
+import types
 from collections.abc import Sequence
 from functools import partial
 from io import BufferedRandom, BufferedWriter, BytesIO
@@ -42,7 +43,7 @@ try:
     from joblib import hashing as _library
     from joblib import numpy_pickle as _files
 
-    from ._joblib_hashes import encode_other, hashers, is_other, is_quiet, save_known
+    from ._joblib_hashes import encode_other, hashers, is_other, is_quiet, numpy_hashers, save_known
 except ImportError as exc:
     raise ImportError("fastpickle.backends.joblib needs joblib: pip install 'fastpickle[joblib]'") from exc
 
@@ -133,7 +134,8 @@ NumpyHasher: Any = type(
     },
 )
 _globals.update(Hasher=Hasher, NumpyHasher=NumpyHasher)
-hashers.add(NumpyHasher)
+hashers.add(Hasher)
+numpy_hashers.add(NumpyHasher)
 _own_hash = _rebound(_library.hash)
 
 NumpyPickler: Any = type(
@@ -325,8 +327,8 @@ def _set_items_again(pickler: Any, obj: dict[Any, Any]) -> None:
 
 
 def _is_stocks() -> bool:
-    """Tell whether `NumpyHasher.save` calls joblib's own `Hasher.save`."""
-    return bool(_OriginalHasher.save is _originals[0])
+    """Tell whether `NumpyHasher.save` calls joblib's own `Hasher.save`, which knows methods, and calls stock's."""
+    return bool(_OriginalHasher.save is _originals[0] and _library.types is types and _library.Pickler is StockPickler)
 
 
 def _is_ours() -> bool:

@@ -85,9 +85,9 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
         )
     if is_heap_type(first):
         return not is_somebodys(first)  # as above
-    is_other = hash_rules[type(pickler).save].is_other
-    if is_other is not None and is_of_numpy(first):
-        return is_other(first)
+    rule = hash_rules.get(type(pickler).save)  # None if the class has another one by now
+    if rule is not None and rule.is_other is not None and is_of_numpy(first):
+        return rule.is_other(first)
     if first not in STDLIBS:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.

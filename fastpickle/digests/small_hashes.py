@@ -88,18 +88,21 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
         if is_interrupt(exc):
             raise
         return None
-    if t is dict or t is list or t is tuple:
-        if _is_small(obj, t, rule) and _is_written(pickler, obj, t):
+    try:
+        if t is dict or t is list or t is tuple:
+            if _is_small(obj, t, rule) and _is_written(pickler, obj, t):
+                return True
+            if is_worth_a_plan(pickler, obj, t):
+                return False
+        elif (
+            rule.is_other is not None
+            and not (t is type or t is FunctionType)  # one alone is saved sooner by its hooks
+            and rule.is_other(t)
+            and _is_written(pickler, obj, t)
+        ):
             return True
-        if is_worth_a_plan(pickler, obj, t):
-            return False
-    elif (
-        rule.is_other is not None
-        and not (t is type or t is FunctionType)  # one alone is saved sooner by its hooks
-        and rule.is_other(t)
-        and _is_written(pickler, obj, t)
-    ):
-        return True
+    except RecursionError:  # stock needs fewer frames for what takes but one
+        pass
     return COLD if goes_by_hooks else False
 
 
