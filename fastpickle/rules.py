@@ -129,7 +129,7 @@ class HashRule:
         is_unsorted: tells whether a pickler leaves dicts as they are, after all; None if none does.
         is_right: tells whether what its functions call are still those of the library, and of ours.
         is_other: tells of a type whether its instances may be encoded with small plain data; or None if none are.
-        encode_other: encodes one (`digests.small_hashes`).
+        others: what encodes them, for one pickler (`digests.small_hashes`).
         retry: what it does if TypeError is raised while the items of a dict are saved: retry(pickler, dict); or None.
 
     Attributes:
@@ -137,8 +137,8 @@ class HashRule:
     """
 
     __slots__ = (
-        "encode_other", "is_other", "is_quiet", "is_right", "is_unsorted", "memoize", "memoizes", "memoizes_bytes",
-        "methods", "retry", "save_known", "set_items",
+        "is_other", "is_quiet", "is_right", "is_unsorted", "memoize", "memoizes", "memoizes_bytes", "methods", "others",
+        "retry", "save_known", "set_items",
     )  # fmt: skip
 
     def __init__(
@@ -152,10 +152,9 @@ class HashRule:
         is_quiet: Callable[[Any], bool] | None = None,
         is_unsorted: Callable[[Any], bool] | None = None,
         is_other: Callable[[type], bool] | None = None,
-        encode_other: Callable[..., bool] | None = None,
+        others: Callable[[Any], Any] | None = None,
         retry: Callable[[Any, dict[Any, Any]], None] | None = None,
     ) -> None:
-        self.encode_other = encode_other
         self.is_other = is_other
         self.memoize = memoize
         self.methods: tuple[tuple[Any, ...], ...] = ()
@@ -166,6 +165,7 @@ class HashRule:
         self.is_quiet = is_quiet
         self.is_right = is_right
         self.is_unsorted = is_unsorted
+        self.others = others
         self.retry = retry
 
 

@@ -44,18 +44,17 @@ from .._stdlib import StockPickler
 from ..digests import hashed
 from ..engine import levels
 from ..engine.columns import forget, write_int
-from ..hooks import Plan, hash_savers
+from ..hooks import Plan, hash_savers, saved_by_name
 from ..objects.arrays import array_type, is_dtype, is_dtype_itself, is_numpys_reduce
 from ..objects.instances import has_only_a_dict
-from ..objects.known import extension_registry, has_reduce_entry, is_by_name, usual_import
+from ..objects.known import extension_registry, finds_names, has_reduce_entry, usual_import
 from ..opcodes import BINGET, pack_binunicode, pack_long_binget
 
-__all__ = ["ToDo", "encode_other", "hashers", "is_other", "is_quiet", "numpy_hashers", "save_known"]
+__all__ = ["Others", "hashers", "is_other", "is_quiet", "numpy_hashers", "save_known"]
 
-#: What the hash is to be updated with, in this order.
-ToDo = list[Any]
 _Memo = dict[int, tuple[int, Any]]
 _Put = Callable[[int], bytes]
+_Encode = Callable[["Others", Any, _Memo, "list[bytes]", _Put], bool]
 
 #: joblib's protocol, at which what is found under a name is one opcode.
 _PROTOCOL: Final = 3
@@ -70,65 +69,219 @@ numpy_hashers: Final[set[type]] = {hashing.NumpyHasher}
 
 
 def is_other(t: type) -> bool:
-    """Tell whether `encode_other` may encode the instances of a type."""
-    return t is type or t is FunctionType or t is BuiltinFunctionType or t is array_type() or is_dtype(t)
+    """Tell whether `Others` may encode the instances of a type."""
+    if id(t) in _others:
+        return True
+    if not (t is array_type() or is_dtype(t)):
+        return False
+    _others[id(t)] = t
+    return True
 
 
-def encode_other(pickler: Any, to_do: ToDo, obj: Any, t: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
-    """Append the opcodes of an object to `pieces`, and add what is memoized to the memo; tell whether that is done.
+#: The types of which that is so, by id, since the hash of a type may be anybody's; numpy's as they are found.
+_others: Final[dict[int, type]] = {id(t): t for t in (type, FunctionType, BuiltinFunctionType)}
+
+
+class Others:
+    """Encodes what is no plain data for one hasher, as long as nobody's code runs: what it finds out holds so long.
 
     Args:
-        pickler: one of joblib's hashers, whose plan saves lists, dicts and tuples as stock does.
-        to_do: what the hash is to be updated with gets there.
-        obj: an object that is not in the memo.
-        t: its type.
-        memo, pieces: as said; if it is not done, there may be anything in them.
-        put: gives the opcode that memoizes, by the number.
+        pickler: a hasher, whose plan saves lists, dicts and tuples as stock does.
     """
-    if pickler.proto != _PROTOCOL or not _is_joblibs(pickler):
-        return False
-    if t is type or t is FunctionType:
-        return _encode_name(pickler, obj, t, memo, pieces, put)
-    if t is BuiltinFunctionType:
-        return _encode_builtin(pickler, obj, memo, pieces, put)
-    if not is_quiet(obj) or not _hashes_arrays(pickler):
-        return False
-    is_array = not is_dtype(t)
-    dtype = obj.dtype if is_array else obj
-    if not _is_reduced_by_numpy(type(dtype)):
-        return False
-    if is_array and not _encode_array(pickler, obj, dtype, memo, pieces, put, to_do):
-        return False
-    to_do += _HASHED_DTYPE, _pickled(dtype)
-    return True
+
+    __slots__ = ("_encoders", "_pickled", "_pickler", "_tells", "_to_do")
+
+    def __init__(self, pickler: Any) -> None:
+        self._pickler = pickler
+        self._to_do: list[Any] = []  # what the hash is to be updated with
+        # By the id of the type; functions, since methods would refer back to this, and keep it.
+        self._encoders: dict[int, _Encode] = {}
+        self._pickled: dict[int, bytes | None] = {}  # by the id of the dtype; None if it may be anybody's
+        # By the id of the type, what tells of its instances whether they are saved by their names; or None.
+        self._tells: dict[int, Callable[[Any, Any], bool] | None] = {}
+
+    def encode(self, obj: Any, t: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+        """Append the opcodes of an object to `pieces`, and add what is memoized to the memo; tell whether that is done.
+
+        Args:
+            obj: an object that is not in the memo.
+            t: its type.
+            memo, pieces: as said; if it is not done, there may be anything in them.
+            put: gives the opcode that memoizes, by the number.
+        """
+        encode = self._encoders.get(id(t))
+        if encode is None:
+            encode = self._encoders[id(t)] = self._encoder_of(t)
+        return encode(self, obj, memo, pieces, put)
+
+    def finish(self) -> None:
+        """Update the hash, when what is encoded is written."""
+        update = self._pickler._hash.update
+        for data in self._to_do:
+            update(data)
+        self._to_do.clear()
+
+    def drop(self) -> None:
+        """Forget what the hash was to be updated with."""
+        self._to_do.clear()
+
+    def _encoder_of(self, t: type) -> _Encode:
+        pickler = self._pickler
+        if pickler.proto != _PROTOCOL or not _is_joblibs(pickler):
+            return _cannot
+        if t is type or t is FunctionType:
+            return Others._encode_name
+        if t is BuiltinFunctionType:
+            return Others._encode_builtin if _is_stand_in_plain(pickler) else _cannot
+        if is_other(t) and _hashes_arrays(pickler):
+            return Others._encode_array if t is pickler.np.ndarray else Others._encode_dtype
+        return _cannot
+
+    def _encode_dtype(self, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+        """Encode a dtype as `NumpyHasher.save` saves it: nothing is written of it."""
+        key = id(obj)
+        if key not in self._pickled:
+            self._pickled[key] = _pickled(obj)
+        pickled = self._pickled[key]
+        self._to_do += _HASHED_DTYPE, pickled
+        return pickled is not None
+
+    def _encode_array(self, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+        """Encode an array as `NumpyHasher.save` saves it."""
+        shape = obj.shape
+        flags = obj.flags
+        if shape and flags.c_contiguous:
+            contiguous = obj
+        elif shape and flags.f_contiguous:
+            contiguous = obj.T
+        elif obj.nbytes <= _MOST_COPIED:
+            contiguous = obj.flatten()
+        else:
+            return False
+        dtype = obj.dtype
+        if dtype.hasobject:
+            return False
+        try:
+            self._to_do.append(memoryview(contiguous.view(self._pickler.np.uint8)))
+        except (TypeError, ValueError):  # of no bytes, perhaps
+            return False
+        t = type(obj)
+        if not (self._encode_class(t, memo, pieces, put) and self._encode_dtype(dtype, memo, pieces, put)):
+            return False
+        strides = obj.strides
+        pieces += _HASHED, _ints(shape, memo, put), _ints(strides, memo, put)
+        inner = ("HASHED", dtype, shape, strides)
+        i = len(memo)
+        memo[id(inner)] = i, inner
+        outer = (t, inner)
+        memo[id(outer)] = i + 1, outer
+        pieces.append(TUPLE + put(i) + TUPLE2 + put(i + 1))
+        return True
+
+    def _encode_builtin(self, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+        """Encode a module's function that is written in C, as `Hasher.save` saves it."""
+        module = obj.__self__
+        if type(module) is not ModuleType:
+            return False
+        name, name_of_module = args = obj.__name__, vars(module).get("__name__")
+        if not type(name) is type(name_of_module) is str or not self._encode_class(_MyHash, memo, pieces, put):
+            return False
+        instance = _MyHash(*args)
+        i = len(memo)
+        for k, x in enumerate((instance, vars(instance), instance.args), i):
+            memo[id(x)] = k, x
+        texts = b"".join(pack_binunicode(BINUNICODE, len(x)) + x for x in (name.encode(), name_of_module.encode()))
+        pieces += _NEW + put(i) + EMPTY_DICT + put(i + 1), _ARGS + texts + TUPLE2 + put(i + 2) + _BUILT
+        return True
+
+    def _encode_class(self, obj: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+        """Encode a class, which may be in the memo, by its name."""
+        if id(obj) not in memo:
+            return self._encode_name(obj, memo, pieces, put)
+        i = memo[id(obj)][0]
+        pieces.append(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+        return True
+
+    def _encode_name(self, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+        """Encode a class or a function by its name, if it is found there."""
+        t = type(obj)
+        if id(t) not in self._tells:
+            self._tells[id(t)] = _what_tells(self._pickler, t)
+        tells = self._tells[id(t)]
+        module, name = obj.__module__, obj.__qualname__
+        found = sys.modules.get(module) if type(module) is str else None
+        if (
+            tells is None
+            or type(found) is not ModuleType
+            or type(name) is not str
+            or found.__dict__.get(name) is not obj
+            or not tells(self._pickler, obj)
+            or "." in name
+            or hasattr(ModuleType, name)
+            or sys.modules.get(module.partition(".")[0]) is None  # None there forbids to import it
+        ):
+            return False
+        i = len(memo)
+        memo[id(obj)] = i, obj
+        pieces.append(b"%b%b\n%b\n%b" % (GLOBAL, module.encode(), name.encode(), put(i)))
+        return True
+
+
+_MyHash: Any = hashing._MyHash
+_init: Any = _MyHash.__init__
+_NEW: Final = EMPTY_TUPLE + NEWOBJ
+_ARGS: Final = pack_binunicode(BINUNICODE, 4) + b"args"
+_BUILT: Final = SETITEM + BUILD
+
+
+def _what_tells(pickler: Any, t: type) -> Callable[[Any, Any], bool] | None:
+    """Return what tells whether instances of a type are saved by their names, if these are found as by stock."""
+    entry = pickler.dispatch.get(t)
+    return saved_by_name.get(entry) if finds_names(pickler) and not extension_registry else None
+
+
+def _is_stand_in_plain(pickler: Any) -> bool:
+    """Tell whether what joblib makes for a builtin function is reduced as an instance of a plain class."""
+    t = hashing._MyHash
+    return (
+        t is _MyHash
+        and t.__init__ is _init
+        and has_only_a_dict(t)
+        and pickler.dispatch.get(t) is None
+        and not has_reduce_entry(pickler, t)
+    )
+
+
+def _cannot(others: Others, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    """Encode nothing."""
+    return False
 
 
 def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     """Save an object in the loop, as `hashed.save_known` does, but what is encoded here goes through no hook."""
-    if (
-        t is not type
-        and t is not FunctionType
-        and is_other(t)
-        and plan.save_tuple is hash_savers[tuple][1]
-        and plan.save_dict is hash_savers[dict][1]
-    ):
-        memo = pickler.memo
-        before = len(memo)
-        pieces: list[bytes] = []
-        to_do: ToDo = []
-        is_encoded = False
-        try:
-            is_encoded = encode_other(pickler, to_do, obj, t, memo, pieces, _put)
-        except UnicodeEncodeError:  # a name has surrogates
-            pass
-        finally:
-            if not is_encoded:
-                forget(memo, before)
-        if is_encoded:
-            for data in to_do:
-                pickler._hash.update(data)
-            pickler.write(b"".join(pieces))
-            return True
+    if t is not type and t is not FunctionType and is_other(t):
+        known = pickler._fastpickle_dump.known  # until somebody's code runs
+        others = known.get(Others)
+        if others is None:
+            is_usual = plan.save_tuple is hash_savers[tuple][1] and plan.save_dict is hash_savers[dict][1]
+            others = known[Others] = Others(pickler) if is_usual else False
+        if others:
+            memo = pickler.memo
+            before = len(memo)
+            pieces: list[bytes] = []
+            is_encoded = False
+            try:
+                is_encoded = others.encode(obj, t, memo, pieces, _put)
+            except UnicodeEncodeError:  # a name has surrogates
+                pass
+            finally:
+                if not is_encoded:
+                    forget(memo, before)
+                    others.drop()
+            if is_encoded:
+                others.finish()
+                pickler.write(b"".join(pieces))
+                return True
     return hashed.save_known(pickler, plan, obj, t)
 
 
@@ -139,51 +292,21 @@ def is_quiet(obj: Any) -> bool:
     """Tell whether `NumpyHasher.save` runs nobody's code for an array or a dtype."""
     t = type(obj)
     if t is array_type():
-        dtype = obj.dtype
-        if not is_dtype(type(dtype)):
-            return False
-    elif is_dtype(t):
-        dtype = obj
-    else:
-        return False
-    # The metadata of a dtype, and the type of its scalars, may be anything, and are pickled; so may be its parts'.
+        return _is_plain(obj.dtype)
+    return is_dtype(t) and _is_plain(obj)
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Tell whether nothing of somebody's is pickled with a dtype: metadata, the type of its scalars, or its parts."""
+    t = type(dtype)
     return (
-        dtype.metadata is None
+        is_dtype(t)
+        and dtype.metadata is None
         and dtype.fields is None
         and dtype.subdtype is None
         and not dtype.hasobject
-        and dtype.type is type(dtype).type
+        and dtype.type is t.type
     )
-
-
-def _encode_array(pickler: Any, obj: Any, dtype: Any, memo: _Memo, pieces: list[bytes], put: _Put, to_do: ToDo) -> bool:
-    """Encode an array as `NumpyHasher.save` saves it, but for its dtype, of which nothing is written."""
-    t = type(obj)
-    shape = obj.shape
-    flags = obj.flags
-    if shape and flags.c_contiguous:
-        contiguous = obj
-    elif shape and flags.f_contiguous:
-        contiguous = obj.T
-    elif obj.nbytes <= _MOST_COPIED:
-        contiguous = obj.flatten()
-    else:
-        return False
-    try:
-        to_do.append(memoryview(contiguous.view(pickler.np.uint8)))
-    except (TypeError, ValueError):  # of no bytes, perhaps
-        return False
-    if not _encode_class(pickler, t, memo, pieces, put):
-        return False
-    strides = obj.strides
-    pieces += _HASHED, _ints(shape, memo, put), _ints(strides, memo, put)
-    inner = ("HASHED", dtype, shape, strides)
-    i = len(memo)
-    memo[id(inner)] = i, inner
-    outer = (t, inner)
-    memo[id(outer)] = i + 1, outer
-    pieces.append(TUPLE + put(i) + TUPLE2 + put(i + 1))
-    return True
 
 
 def _ints(obj: tuple[int, ...], memo: _Memo, put: _Put) -> bytes:
@@ -193,7 +316,7 @@ def _ints(obj: tuple[int, ...], memo: _Memo, put: _Put) -> bytes:
         return EMPTY_TUPLE
     i = len(memo)
     memo[id(obj)] = i, obj
-    ints = b"".join(map(write_int, obj))
+    ints = write_int(obj[0]) if n == 1 else b"".join(map(write_int, obj))
     return ints + _TUPLES[n] + put(i) if n <= 3 else MARK + ints + TUPLE + put(i)
 
 
@@ -216,81 +339,37 @@ def _hashes_arrays(pickler: Any) -> bool:
         and builtins.__import__ is usual_import
         and type(sys.modules) is dict
         and not extension_registry
+        and state["np"].ndarray is array_type()
+        and is_dtype_itself(state["np"].dtype)
     )
 
 
-def _is_reduced_by_numpy(t: type) -> bool:
-    """Tell whether C saves the dtypes of a type by numpy's own reduce, and the class of all of them by its name."""
+def _pickled(dtype: Any) -> bytes | None:
+    """Return what `pickle.dumps` gives for a dtype; None if that may be anybody's."""
+    global _entry
+    t = type(dtype)
     table = copyreg.dispatch_table
-    entry = table.get(type(t))  # which there is in newer versions
-    return is_dtype_itself(t.__mro__[-2]) and t not in table and (entry is None or is_numpys_reduce(entry))
-
-
-def _pickled(dtype: Any) -> bytes:
-    """Return what `pickle.dumps` gives for a dtype; for numpy's own, of which there are some twenty, once."""
+    entry = table.get(type(t))  # for the class of all dtypes; there is none in older versions
+    if entry is not _entry:
+        if not is_numpys_reduce(entry):
+            return None
+        _entry = entry
+    if t in table:
+        return None
     key = id(dtype)
     if key in _known:
         return _known[key][1]
+    if not _is_plain(dtype):
+        return None
     pickled: bytes = _dumps(dtype)
     if dtype.isbuiltin == 1:
         _known[key] = dtype, pickled
     return pickled
 
 
+#: The entry that was found to be numpy's own.
+_entry: Any = None
+#: What has been pickled of numpy's own dtypes, of which there are some twenty.
 _known: Final[dict[int, tuple[Any, bytes]]] = {}
 #: The C pickler's, of which joblib asks for a dtype, also where fastpickle does without; or None.
 _dumps: Any = pickle.dumps if type(pickle.dumps) is BuiltinFunctionType else None
-
-
-def _encode_builtin(pickler: Any, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
-    """Encode a module's function that is written in C, as `Hasher.save` saves it."""
-    module = obj.__self__
-    t = hashing._MyHash
-    if (
-        type(module) is not ModuleType
-        or t is not _MyHash
-        or t.__init__ is not _init
-        or not has_only_a_dict(t)
-        or pickler.dispatch.get(t) is not None
-        or has_reduce_entry(pickler, t)
-    ):
-        return False
-    name, name_of_module = args = obj.__name__, vars(module).get("__name__")
-    if not type(name) is type(name_of_module) is str or not _encode_class(pickler, t, memo, pieces, put):
-        return False
-    instance = t(*args)
-    i = len(memo)
-    for k, x in enumerate((instance, vars(instance), instance.args), i):
-        memo[id(x)] = k, x
-    texts = _ARGS + b"".join(pack_binunicode(BINUNICODE, len(x)) + x for x in (name.encode(), name_of_module.encode()))
-    pieces += _NEW + put(i) + EMPTY_DICT + put(i + 1), texts + TUPLE2 + put(i + 2) + _BUILT
-    return True
-
-
-_MyHash: Any = hashing._MyHash
-_init: Any = _MyHash.__init__
-_NEW: Final = EMPTY_TUPLE + NEWOBJ
-_ARGS: Final = pack_binunicode(BINUNICODE, 4) + b"args"
-_BUILT: Final = SETITEM + BUILD
-
-
-def _encode_class(pickler: Any, obj: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
-    """Encode a class, which may be in the memo, by its name."""
-    if id(obj) not in memo:
-        return _encode_name(pickler, obj, type, memo, pieces, put)
-    i = memo[id(obj)][0]
-    pieces.append(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
-    return True
-
-
-def _encode_name(pickler: Any, obj: Any, t: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
-    """Encode a class or a function by its name, if it is found there."""
-    if not is_by_name(pickler, obj, t) or extension_registry:
-        return False
-    module, name = obj.__module__, obj.__qualname__
-    if "." in name or hasattr(ModuleType, name) or sys.modules.get(module.partition(".")[0]) is None:
-        return False
-    i = len(memo)
-    memo[id(obj)] = i, obj
-    pieces.append(b"%b%b\n%b\n%b" % (GLOBAL, module.encode(), name.encode(), put(i)))
-    return True

@@ -43,7 +43,7 @@ try:
     from joblib import hashing as _library
     from joblib import numpy_pickle as _files
 
-    from ._joblib_hashes import encode_other, hashers, is_other, is_quiet, numpy_hashers, save_known
+    from ._joblib_hashes import Others, hashers, is_other, is_quiet, numpy_hashers, save_known
 except ImportError as exc:
     raise ImportError("fastpickle.backends.joblib needs joblib: pip install 'fastpickle[joblib]'") from exc
 
@@ -372,7 +372,7 @@ if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothin
             is_right=_is_stocks if _made is _as_it_is else _is_ours,
             is_quiet=is_quiet,
             is_other=is_other,
-            encode_other=encode_other,
+            others=Others,
             retry=_set_items_again,
         )
         for _save in _OriginalHasher.save, _OriginalNumpyHasher.save:

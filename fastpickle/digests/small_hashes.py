@@ -127,14 +127,13 @@ def _is_written(pickler: Any, obj: Any, t: type) -> bool:
     is_plain_dict = None if plan.is_plain_dict is None else partial(plan.is_plain_dict, pickler)
     pieces: list[bytes] = []
     puts = _PUTS[proto]
-    to_do: list[Any] = []
-    others = None if rule.encode_other is None else partial(rule.encode_other, pickler, to_do)
+    others = None if rule.others is None else rule.others(pickler)
     try:
         if t is dict or t is list or t is tuple:
             atoms = _ATOMS[rule.memoizes_bytes][proto]
             is_all = _encode(obj, t, memo, pieces, atoms, puts, is_plain_dict, others)
         else:
-            is_all = others is not None and others(obj, t, memo, pieces, puts.__getitem__)
+            is_all = others is not None and others.encode(obj, t, memo, pieces, puts.__getitem__)
     except BaseException as exc:
         memo.clear()
         # Surrogates; keys that cannot be compared; another thread has changed a dict, or too deep.
@@ -144,8 +143,8 @@ def _is_written(pickler: Any, obj: Any, t: type) -> bool:
     if is_all:
         pieces.append(STOP)
         if write_dump(file_write, proto, b"".join(pieces)):
-            for data in to_do:
-                pickler._hash.update(data)
+            if others is not None:
+                others.finish()
             return True
     memo.clear()
     return False
@@ -191,7 +190,7 @@ def _encode(
     atoms: _Atoms,
     puts: tuple[bytes, ...],
     is_plain_dict: Callable[[dict[Any, Any]], bool] | None,
-    others: Callable[..., bool] | None,
+    others: Any,
 ) -> bool:
     """Append the opcodes of a container to `pieces`, and add what is memoized to the memo; tell whether that is all.
 
@@ -203,7 +202,7 @@ def _encode(
         atoms: what encodes those of a type.
         puts: the opcodes that memoize, by the number.
         is_plain_dict: tells whether a library's entry would save a dict as stock does; or None.
-        others: encodes what is no plain data, if the library knows it: `encode_other` of the rule.
+        others: encodes what is no plain data, if the library knows it (`others` of the rule); or None.
     """
     if len(owner) > _MOST_ITEMS or len(pieces) > _MOST_PIECES:
         return False
@@ -248,7 +247,9 @@ def _encode(
                 pieces.append(EMPTY_TUPLE)
             elif not _encode(x, t_of_x, memo, pieces, atoms, puts, is_plain_dict, others):
                 return False
-        elif others is None or len(pieces) > _MOST_PIECES or not others(x, t_of_x, memo, pieces, puts.__getitem__):
+        elif (
+            others is None or len(pieces) > _MOST_PIECES or not others.encode(x, t_of_x, memo, pieces, puts.__getitem__)
+        ):
             return False
     if t is tuple:
         i = len(memo)
