@@ -45,7 +45,7 @@ from ..digests import hashed
 from ..engine import levels
 from ..engine.columns import forget, write_int
 from ..hooks import Plan, hash_savers, saved_by_name
-from ..objects.arrays import array_type, is_dtype, is_dtype_itself, is_numpys_reduce
+from ..objects.arrays import HEAP_TYPE, array_type, is_dtype, is_dtype_itself, is_numpys_reduce
 from ..objects.instances import has_only_a_dict
 from ..objects.known import extension_registry, finds_names, has_reduce_entry, usual_import
 from ..opcodes import BINGET, pack_binunicode, pack_long_binget
@@ -70,16 +70,23 @@ numpy_hashers: Final[set[type]] = {hashing.NumpyHasher}
 
 def is_other(t: type) -> bool:
     """Tell whether `Others` may encode the instances of a type."""
-    if id(t) in _others:
+    key = id(t)
+    if key in _others:
         return True
-    if not (t is array_type() or is_dtype(t)):
+    if key in _no_others or (type(t) is type and t.__flags__ & HEAP_TYPE):
         return False
-    _others[id(t)] = t
-    return True
+    if t is array_type() or is_dtype(t):
+        _others[key] = t
+        return True
+    if type(t) is type:
+        _no_others.add(key)
+    return False
 
 
 #: The types of which that is so, by id, since the hash of a type may be anybody's; numpy's as they are found.
 _others: Final[dict[int, type]] = {id(t): t for t in (type, FunctionType, BuiltinFunctionType)}
+#: Those of which it is not: such as cannot be changed, and stay.
+_no_others: Final[set[int]] = set()
 
 
 class Others:
