@@ -533,3 +533,25 @@ def test_hooks_that_change_what_comes_next(ours: Implementation) -> None:
 
     rows = [[i, [i]] for i in range(30)]
     check(ORACLE, ours, lambda run: run.pickler.dump(Reduced(rows)), protocols=ALL, fails=True, cls=with_entry)
+
+
+@pytest.mark.parametrize("ours", OURS, ids=lambda one: one.name)
+def test_memo_that_is_exchanged_before_a_tuple(ours: Implementation) -> None:
+    """What is in the tuple, and contains it, is memoized in the other one."""
+
+    def with_override(base: Any, run: Run) -> Any:
+        def reducer_override(pickler: Any, obj: Any) -> Any:
+            if type(obj) is tuple and not run.calls:
+                run.calls.append("exchanged")
+                pickler.memo = dict(pickler.memo)
+            return NotImplemented
+
+        return type("P", (base,), {"reducer_override": reducer_override})
+
+    def dump(run: Run) -> None:
+        items: list[Any] = []
+        cycle = (items, 1)
+        items.append(cycle)
+        run.pickler.dump([cycle])
+
+    check(ORACLE, ours, dump, protocols=ALL, fails=False, cls=with_override)
