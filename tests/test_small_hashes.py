@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copyreg
 import hashlib
 import inspect
@@ -618,6 +619,7 @@ ARRAYS: dict[str, tuple[Callable[[], Any], bool]] = {
     "many arrays of somebody's scalars": (lambda: [numpy.zeros(2, numpy.dtype((_Void, 8)))] * 20, False),
     "dtype alone": (lambda: numpy.dtype("U3"), True),
     "dtype inside": (lambda: [1, ["s", numpy.dtype("i8")]], True),
+    "dtype of arrays": (lambda: [1, numpy.dtype("(2,)i4")], False),
     "dtype of records": (lambda: [1, numpy.dtype([("a", "i4")])], False),
     "dtype of objects": (lambda: [1, numpy.dtype("O")], False),
     "scalar": (lambda: [numpy.float64(1.5), numpy.arange(2)], False),
@@ -714,6 +716,18 @@ class _Noting:
         hasher.write(b"0")
 
 
+def _import_of(hasher: Any) -> Any:
+    """Return a function to import by, which the hash of a hasher tells of."""
+    import_module = builtins.__import__
+
+    def imported(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.startswith("numpy"):
+            hasher._hash.update(b"import")
+        return import_module(name, *args, **kwargs)
+
+    return imported
+
+
 def _init(self: Any, *args: Any) -> None:
     self.args = (*args, "more")
 
@@ -767,6 +781,8 @@ FORBIDDEN_FOR_ARRAYS: dict[str, Callable[[Any, pytest.MonkeyPatch], None]] = {
     "joblib's types": lambda hasher, patch: patch.setattr(
         joblib.hashing, "types", types.SimpleNamespace(MethodType=types.MethodType, BuiltinMethodType=int)
     ),
+    "numpy's arrays": lambda hasher, patch: patch.setattr(numpy, "ndarray", _Array),
+    "import": lambda hasher, patch: patch.setattr(builtins, "__import__", _import_of(hasher)),
     "no numpy": lambda hasher, patch: delattr(hasher, "np"),
     "class": lambda hasher, patch: patch.setattr(hasher, "__class__", _Sub),
     "stand-in": lambda hasher, patch: patch.setattr(joblib.hashing._MyHash, "__init__", _init),
@@ -801,6 +817,31 @@ def test_hooks_of_arrays(name: str, is_small: bool, tried: list[bool]) -> None:
             found.append(outcome(hasher, obj))
     assert found[0] == found[1]
     assert tried == [False]
+
+
+class _Lazy(types.ModuleType):
+    """A module of one's own class."""
+
+
+@pytest.mark.parametrize("name", ["usual", "with.dot", "__doc__", "__name__", "text", "\ud800"])
+@pytest.mark.parametrize("package", ["found", "missing", "forbidden", "of one's own"])
+def test_odd_names(name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands under a name in a module's `__dict__` need not be what is found there, and imported."""
+    module = (_Lazy if package == "of one's own" else types.ModuleType)("made.up")
+    function = types.FunctionType(test_odd_names.__code__, {})
+    cls = type("cls", (), {})
+    objs: tuple[Any, ...] = (function,) if name == "\ud800" else (function, cls)
+    made_of: Any = type("Text", (str,), {})(name) if name == "text" else name
+    for obj in objs:
+        obj.__module__ = "made.up"
+        obj.__qualname__ = obj.__name__ = made_of if obj is function else name
+        vars(module)[name] = obj
+        monkeypatch.setitem(sys.modules, "made.up", module)
+        if package != "missing":
+            monkeypatch.setitem(sys.modules, "made", None if package == "forbidden" else types.ModuleType("made"))
+        expected = outcome(made(joblib.hashing.NumpyHasher, 3), [1, obj])
+        with fastpickle.patched():
+            assert outcome(made(joblib.hashing.NumpyHasher, 3), [1, obj]) == expected
 
 
 @pytest.mark.parametrize("name", ["ndarray", "dtype"])

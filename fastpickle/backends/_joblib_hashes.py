@@ -17,7 +17,6 @@ import builtins
 import copyreg
 import pickle
 import sys
-import types
 from collections.abc import Callable
 from functools import partial
 from pickle import (
@@ -40,7 +39,6 @@ from typing import Any, Final
 
 from joblib import hashing
 
-from .._stdlib import StockPickler
 from ..digests import hashed
 from ..engine import levels
 from ..engine.columns import forget, write_int
@@ -166,11 +164,9 @@ class Others:
         else:
             return False
         dtype = obj.dtype
-        if dtype.hasobject:
-            return False
         try:
             self._to_do.append(memoryview(contiguous.view(self._pickler.np.uint8)))
-        except (TypeError, ValueError):  # of no bytes, perhaps
+        except (TypeError, ValueError):  # of objects, perhaps
             return False
         t = type(obj)
         if not (self._encode_class(t, memo, pieces, put) and self._encode_dtype(dtype, memo, pieces, put)):
@@ -328,11 +324,11 @@ def _ints(obj: tuple[int, ...], memo: _Memo, put: _Put) -> bytes:
 
 
 def _is_joblibs(pickler: Any) -> bool:
-    """Tell whether a pickler is one of joblib's own classes, and has, like joblib's functions, what it should have."""
+    """Tell whether a pickler is one of joblib's own classes, and knows numpy, and `pickle.dumps`, as joblib does."""
     cls = type(pickler)
-    return (
+    return hashing.pickle is pickle and (
         cls in hashers or (cls in numpy_hashers and pickler.__dict__.get("np", cls) is sys.modules.get("numpy"))
-    ) and (hashing.Pickler is StockPickler and hashing.types is types and hashing.pickle is pickle)
+    )
 
 
 def _hashes_arrays(pickler: Any) -> bool:
