@@ -224,6 +224,7 @@ def _end_dump(pickler: Any, outer_dump: Any) -> None:
     state = pickler.__dict__
     dump = state.get("_fastpickle_dump")
     if dump is not None and dump is not outer_dump:
+        dump.loop = None  # which refers to the dump, and the pickler
         if outer_dump is None:
             del state["_fastpickle_dump"]
         else:

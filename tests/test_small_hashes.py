@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copyreg
+import gc
 import hashlib
 import inspect
 import io
@@ -14,9 +15,10 @@ import re
 import sys
 import threading
 import types
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -877,14 +879,111 @@ def test_save_changed_by_what_is_saved() -> None:
     assert found[0] == found[1]
 
 
-def test_another_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("obj", [[1, OrderedDict(a=1), {"x": [joblib.hash, len]}], [[1] * 3, OrderedDict(a=1)] * 20])
+def test_another_numpy(obj: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has its name may be anything."""
-    obj = [1, OrderedDict(a=1), {"x": [joblib.hash, len]}]
     expected = outcome(made(joblib.hashing.Hasher, 3), obj)
     for module in None, types.ModuleType("numpy"), types.SimpleNamespace(ndarray=1, dtype=int):
         monkeypatch.setitem(sys.modules, "numpy", module)
         with fastpickle.patched():
             assert outcome(made(joblib.hashing.Hasher, 3), obj) == expected
+
+
+@pytest.mark.parametrize(
+    "obj", [numpy.zeros(3), [numpy.dtype("f8")], [[1] * 3, numpy.zeros(3)] * 20], ids=["alone", "small", "large"]
+)
+def test_another_class_of_dtypes(obj: Any) -> None:
+    """Then the C pickler does not find that of a dtype, whatever is known of it."""
+    found = []
+    with fastpickle.patched():
+        joblib.hash(obj)
+    for is_installed in (False, True):
+        hasher = made(joblib.hashing.NumpyHasher, 3)
+        with fastpickle.patched() if is_installed else nullcontext(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(numpy, "dtype", type("dtype", (), {}))
+            with pytest.raises(pickle.PicklingError, match="not the same object") as error:
+                hasher.dump(obj)
+        notes = getattr(error.value, "__notes__", None)
+        found.append([notes, hasher.stream.getvalue(), len(hasher.memo), hasher._hash.hexdigest()])
+    assert found[0] == found[1]
+
+
+def test_dtypes_that_are_exchanged() -> None:
+    """One may have the place in memory of another one that was hashed before."""
+
+    def digest() -> str:
+        first, last = [numpy.dtype("U5")], [None]
+        obj = [[1] * 3, first] + [[i, [i]] for i in range(3000)] + [last]
+
+        def exchange(phase: str, info: Any) -> None:
+            if phase == "start" and first[0] is not None:
+                place, others = id(first[0]), []
+                first[0] = None
+                while id(dtype := numpy.dtype("U7")) != place and len(others) < 1000:
+                    others.append(dtype)
+                last[0] = dtype
+
+        gc.collect()
+        gc.callbacks.append(exchange)
+        try:
+            return str(joblib.hash(obj))
+        finally:
+            gc.callbacks.remove(exchange)
+
+    expected = digest()
+    with fastpickle.patched():
+        assert digest() == expected
+
+
+@pytest.mark.parametrize("obj", [len, [len], [[1] * 3, len, 2] * 20], ids=["alone", "small", "large"])
+def test_no_hash(obj: Any) -> None:
+    """Only what is hashed by itself needs it."""
+    found = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else nullcontext():
+            hasher = made(joblib.hashing.NumpyHasher, 3)
+            del hasher._hash
+            found.append(outcome(hasher, obj))
+    assert found[0] == found[1]
+    assert found[0][2] is None
+
+
+@pytest.mark.parametrize("obj", [[[1] * 3] * 40, [[1] * 3, len, numpy.arange(3)] * 20], ids=["plain", "arrays"])
+def test_nothing_is_left(obj: Any) -> None:
+    """What was hashed is not kept until the garbage collector comes."""
+
+    class Held:
+        pass
+
+    held = Held()
+    ref = weakref.ref(held)
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with fastpickle.patched(), suppress(Exception):  # a class that is local cannot be saved
+            joblib.hash([*obj, [held]])
+        with fastpickle.patched():
+            joblib.hash(obj)
+            hashers = [x for x in gc.get_objects() if type(x) is joblib.hashing.NumpyHasher]
+        del held
+        assert ref() is None
+        assert not hashers
+    finally:
+        if is_enabled:
+            gc.enable()
+
+
+@pytest.mark.parametrize("known", [6, (), "HASHED", "args", 1], ids=repr)
+def test_memo_of_somebodys(known: Any) -> None:
+    """What is in it is fetched, also where joblib memoizes nothing of the kind."""
+    obj = [[1] * 3, numpy.arange(6), len] * 9
+    found = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else nullcontext():
+            hasher = made(joblib.hashing.NumpyHasher, 3)
+            _Stock.memoize(hasher, known)
+            found.append(outcome(hasher, obj))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("obj", [numpy.dtype("f8"), numpy.arange(3), len, numpy.dtype([("a", "i4")])], ids=repr)

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import builtins
 import copyreg
+import hashlib
 import pickle
 import sys
 from collections.abc import Callable
-from functools import partial
 from pickle import (
     BINUNICODE,
     BUILD,
@@ -34,21 +34,19 @@ from pickle import (
     TUPLE2,
     TUPLE3,
 )
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from joblib import hashing
 
-from ..digests import hashed
-from ..engine import levels
-from ..engine.columns import forget, write_int
-from ..hooks import Plan, hash_savers, saved_by_name
+from ..engine.columns import write_int
+from ..hooks import saved_by_name
 from ..objects.arrays import HEAP_TYPE, array_type, is_dtype, is_dtype_itself, is_numpys_reduce
 from ..objects.instances import has_only_a_dict
 from ..objects.known import extension_registry, finds_names, has_reduce_entry, usual_import
 from ..opcodes import BINGET, pack_binunicode, pack_long_binget
 
-__all__ = ["Others", "hashers", "is_other", "is_quiet", "numpy_hashers", "save_known"]
+__all__ = ["Others", "hashers", "is_other", "is_quiet", "numpy_hashers"]
 
 _Memo = dict[int, tuple[int, Any]]
 _Put = Callable[[int], bytes]
@@ -101,7 +99,8 @@ class Others:
         self._to_do: list[Any] = []  # what the hash is to be updated with
         # By the id of the type; functions, since methods would refer back to this, and keep it.
         self._encoders: dict[int, _Encode] = {}
-        self._pickled: dict[int, bytes | None] = {}  # by the id of the dtype; None if it may be anybody's
+        # By the id of the dtype, which is kept with it, so that the id stays its own; None if it may be anybody's.
+        self._pickled: dict[int, tuple[Any, bytes | None]] = {}
         # By the id of the type, what tells of its instances whether they are saved by their names; or None.
         self._tells: dict[int, Callable[[Any, Any], bool] | None] = {}
 
@@ -119,12 +118,18 @@ class Others:
             encode = self._encoders[id(t)] = self._encoder_of(t)
         return encode(self, obj, memo, pieces, put)
 
+    def is_new(self, obj: Any, t: type, memo: _Memo) -> bool:
+        """Tell whether somebody has put nothing into the memo that is written of an object, and not memoized."""
+        ints = (*obj.shape, *obj.strides) if t is array_type() else ()
+        return memo.keys().isdisjoint(map(id, (*ints, *_CONSTANTS)))
+
     def finish(self) -> None:
         """Update the hash, when what is encoded is written."""
-        update = self._pickler._hash.update
-        for data in self._to_do:
-            update(data)
-        self._to_do.clear()
+        if self._to_do:
+            update = self._pickler._hash.update
+            for data in self._to_do:
+                update(data)
+            self._to_do.clear()
 
     def drop(self) -> None:
         """Forget what the hash was to be updated with."""
@@ -146,8 +151,8 @@ class Others:
         """Encode a dtype as `NumpyHasher.save` saves it: nothing is written of it."""
         key = id(obj)
         if key not in self._pickled:
-            self._pickled[key] = _pickled(obj)
-        pickled = self._pickled[key]
+            self._pickled[key] = obj, _pickled(obj)
+        pickled = self._pickled[key][1]
         self._to_do += _HASHED_DTYPE, pickled
         return pickled is not None
 
@@ -230,6 +235,8 @@ class Others:
         return True
 
 
+#: What joblib's functions write besides: constants like these are one object.
+_CONSTANTS: Final = ((), "HASHED", "args")
 _MyHash: Any = hashing._MyHash
 _init: Any = _MyHash.__init__
 _NEW: Final = EMPTY_TUPLE + NEWOBJ
@@ -258,37 +265,6 @@ def _is_stand_in_plain(pickler: Any) -> bool:
 def _cannot(others: Others, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
     """Encode nothing."""
     return False
-
-
-def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
-    """Save an object in the loop, as `hashed.save_known` does, but what is encoded here goes through no hook."""
-    if t is not type and t is not FunctionType and is_other(t):
-        known = pickler._fastpickle_dump.known  # until somebody's code runs
-        others = known.get(Others)
-        if others is None:
-            is_usual = plan.save_tuple is hash_savers[tuple][1] and plan.save_dict is hash_savers[dict][1]
-            others = known[Others] = Others(pickler) if is_usual else False
-        if others:
-            memo = pickler.memo
-            before = len(memo)
-            pieces: list[bytes] = []
-            is_encoded = False
-            try:
-                is_encoded = others.encode(obj, t, memo, pieces, _put)
-            except UnicodeEncodeError:  # a name has surrogates
-                pass
-            finally:
-                if not is_encoded:
-                    forget(memo, before)
-                    others.drop()
-            if is_encoded:
-                others.finish()
-                pickler.write(b"".join(pieces))
-                return True
-    return hashed.save_known(pickler, plan, obj, t)
-
-
-_put: Final = partial(levels.put, _PROTOCOL)
 
 
 def is_quiet(obj: Any) -> bool:
@@ -334,16 +310,17 @@ def _is_joblibs(pickler: Any) -> bool:
 def _hashes_arrays(pickler: Any) -> bool:
     """Tell whether a pickler hashes arrays, and dtypes, by what joblib gives it, and by nobody's code."""
     state = pickler.__dict__
+    coerces = state.get("coerce_mmap")
     return (
         type(pickler) in numpy_hashers
         and state.get("_getbuffer") is memoryview
-        and type(getattr(type(state.get("_hash")), "update", None)) is MethodDescriptorType
+        and id(type(state.get("_hash"))) in _HASHES
         and pickle.dumps is _dumps
         and builtins.__import__ is usual_import
         and type(sys.modules) is dict
         and not extension_registry
         and state["np"].ndarray is array_type()
-        and is_dtype_itself(state["np"].dtype)
+        and (coerces is False or (coerces is True and type(vars(state["np"]).get("memmap")) is type))
     )
 
 
@@ -357,7 +334,7 @@ def _pickled(dtype: Any) -> bytes | None:
         if not is_numpys_reduce(entry):
             return None
         _entry = entry
-    if t in table:
+    if t in table or not is_dtype_itself(t.__mro__[-2]):
         return None
     key = id(dtype)
     if key in _known:
@@ -370,6 +347,8 @@ def _pickled(dtype: Any) -> bytes | None:
     return pickled
 
 
+#: The types of joblib's hashes, by id, since the hash of a type may be anybody's.
+_HASHES: Final = {id(type(hashlib.new(name, usedforsecurity=False))) for name in ("md5", "sha1")}
 #: The entry that was found to be numpy's own.
 _entry: Any = None
 #: What has been pickled of numpy's own dtypes, of which there are some twenty.

@@ -43,7 +43,7 @@ try:
     from joblib import hashing as _library
     from joblib import numpy_pickle as _files
 
-    from ._joblib_hashes import Others, hashers, is_other, is_quiet, numpy_hashers, save_known
+    from ._joblib_hashes import Others, hashers, is_other, is_quiet, numpy_hashers
 except ImportError as exc:
     raise ImportError("fastpickle.backends.joblib needs joblib: pip install 'fastpickle[joblib]'") from exc
 
@@ -308,7 +308,7 @@ def _is_decomposed(t: type) -> bool:
     if t is MethodType or t is BuiltinMethodType:
         return True
     numpy = sys.modules.get("numpy")
-    return numpy is not None and (numpy.ndarray in t.__mro__ or numpy.dtype in t.__mro__)
+    return numpy is not None and any(getattr(numpy, name, None) in t.__mro__ for name in ("ndarray", "dtype"))
 
 
 def _save_set(pickler: Any, plan: hooks.Plan, obj: set[Any], write: Any) -> None:
@@ -368,7 +368,7 @@ if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothin
             _made(_OriginalHasher._batch_setitems),
             memoizes_bytes=False,
             memoizes=lambda t: not issubclass(t, (str, bytes)),
-            save_known=save_known,
+            save_known=hashed.save_known,
             is_right=_is_stocks if _made is _as_it_is else _is_ours,
             is_quiet=is_quiet,
             is_other=is_other,

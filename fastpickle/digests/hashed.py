@@ -12,6 +12,7 @@ Not for: picklers whose texts are memoized (`reduce`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from operator import length_hint
 from pickle import BUILD, MARK, POP
 from types import BuiltinFunctionType, FunctionType
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 from .._stdlib import for_batch, note, refuse_reduce_value
 from ..doubts import doubt, holds, outside, watched
+from ..engine.columns import forget
 from ..engine.levels import end_frozenset, put
 from ..engine.reduce import LIST_ITERATORS, are_pairs_nobodys, is_nobodys, usual_form, watched_parts
 from ..hooks import Plan, Write, hash_savers, saved_by_name
@@ -26,6 +28,7 @@ from ..interrupts import is_interrupt
 from ..objects.instances import is_class_told
 from ..objects.known import METACLASS_IDS, is_by_name, is_heap_type, reducer
 from ..objects.values import AS_CLASS, reduce_value
+from ..rules import HashRule
 from .hashing import append_batches, save_all, set_batches
 from .shapes import are_sortable, sorted_pairs
 
@@ -46,6 +49,9 @@ def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     Returns:
         Whether it is saved; if not, nothing is written.
     """
+    rule: Any = plan.hash_rule
+    if rule.is_other is not None and rule.is_other(t) and _is_encoded(pickler, plan, obj, t):
+        return True
     entry = pickler.dispatch.get(t)
     if entry is None:
         reduce = _reducer(pickler, plan, t)
@@ -65,6 +71,34 @@ def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     else:
         plan.save(pickler, obj)
     return True
+
+
+def _is_encoded(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+    """Save an object by what its library encodes without a hook (`others` of the rule); tell whether that is done."""
+    rule: Any = plan.hash_rule
+    dump = pickler._fastpickle_dump
+    others = dump.known.get(HashRule)  # until somebody's code runs
+    if others is None:
+        is_usual = plan.save_tuple is hash_savers[tuple][1] and plan.save_dict is hash_savers[dict][1]
+        others = dump.known[HashRule] = rule.others(pickler) if is_usual else False
+    memo = pickler.memo
+    if not others or not (dump.is_usual or others.is_new(obj, t, memo)):
+        return False
+    before = len(memo)
+    pieces: list[bytes] = []
+    is_encoded = False
+    try:
+        is_encoded = others.encode(obj, t, memo, pieces, partial(put, plan.proto))
+    except UnicodeEncodeError:  # a name has surrogates
+        pass
+    finally:
+        if not is_encoded:
+            forget(memo, before)
+            others.drop()
+    if is_encoded:
+        others.finish()
+        pickler.write(b"".join(pieces))
+    return is_encoded
 
 
 def save_other(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -> None:
