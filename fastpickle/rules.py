@@ -128,8 +128,8 @@ class HashRule:
         is_quiet: tells of what `save` does something of its own for whether that runs nobody's code; or None.
         is_unsorted: tells whether a pickler leaves dicts as they are, after all; None if none does.
         is_right: tells whether what its functions call are still those of the library, and of ours.
-        is_other: tells of a type whether its instances may be encoded with small plain data; or None if none are.
-        others: what encodes them, for one pickler (`digests.small_hashes`).
+        is_other: tells of a type whether its instances may be encoded without a hook, though no plain data; or None.
+        others: what encodes them, for one pickler, in the loop (`hashed`) and with small plain data (`small_hashes`).
         retry: what it does if TypeError is raised while the items of a dict are saved: retry(pickler, dict); or None.
 
     Attributes:

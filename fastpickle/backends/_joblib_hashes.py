@@ -2,11 +2,11 @@
 
     an array --------------> (ndarray, ("HASHED", its dtype, shape, strides)); its bytes are for the hash
     a dtype ---------------> nothing: what `pickle.dumps` gives for it is for the hash
-    a class, a function ---> GLOBAL, if it is found under its name; only with what is small
+    a class, a function ---> GLOBAL, if it is found under its name
     a builtin function ----> an instance that joblib makes of its name and its module's
 
-The hash is updated when all is written.  That is what `joblib.Memory` asks for most often: a dict of arguments, some of
-them arrays.  The hooks of an array take some 10 us, of which the digest of a small one is 1 us.
+The hash is updated when all of it is encoded.  That is what `joblib.Memory` asks for most often: a dict of arguments,
+some of them arrays.  The hooks of an array take some 10 us, of which the digest of a small one is 1 us.
 
 Not for: methods; arrays of objects, or with a dtype that has something of somebody's in it, and those of another class.
 """
@@ -59,7 +59,7 @@ _MOST_COPIED: Final = 64 << 10
 _HASHED: Final = MARK + pack_binunicode(BINUNICODE, 6) + b"HASHED"
 _HASHED_DTYPE: Final = b"_HASHED_DTYPE"
 _TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3)
-#: The classes whose instances do so, and those that hash arrays; of a subclass nothing is known but what a plan asks.
+#: joblib's classes and ours, and those of them that hash arrays; of a subclass nothing is known but what a plan asks.
 hashers: Final[set[type]] = {hashing.Hasher}
 numpy_hashers: Final[set[type]] = {hashing.NumpyHasher}
 
@@ -124,7 +124,7 @@ class Others:
         return memo.keys().isdisjoint(map(id, (*ints, *_CONSTANTS)))
 
     def finish(self) -> None:
-        """Update the hash, when what is encoded is written."""
+        """Update the hash, since what was encoded is written."""
         if self._to_do:
             update = self._pickler._hash.update
             for data in self._to_do:
