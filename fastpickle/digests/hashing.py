@@ -27,7 +27,7 @@ from ..engine.loop import commit_frame
 from ..hooks import ATOM_IDS, ATOMS, Plan, Write, hash_rules, hash_savers
 from ..objects.arrays import is_of_numpy
 from ..objects.known import is_heap_type
-from ..objects.likely import is_row_for_stock, is_somebodys
+from ..objects.likely import ATOMS_BESIDE, is_row_for_stock, is_somebodys
 from ..objects.stdlibs import STDLIBS, is_array
 from ..opcodes import (
     BININT1,
@@ -81,7 +81,9 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
         return False
     if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
         return (
-            t is dict or id(first) not in _CONTAINER_IDS or not (is_row_for_stock(obj[0]) and is_row_for_stock(obj[-1]))
+            t is dict
+            or id(first) not in _CONTAINER_IDS
+            or not (_is_row_for_stock(pickler, obj[0]) and _is_row_for_stock(pickler, obj[-1]))
         )
     if is_heap_type(first):
         return not is_somebodys(first)  # as above
@@ -92,6 +94,17 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.
     return pickler.proto < 5 if is_array(first) else not is_of_numpy(first)
+
+
+def _is_row_for_stock(pickler: Any, row: Any) -> bool:
+    """Tell whether much of what is in a list, tuple or dict is for stock: somebody's, or arrays that are buffers."""
+    if is_row_for_stock(row):
+        return True
+    t = type(row)
+    if pickler.proto < 5 or (t is not dict and t is not list and t is not tuple) or len(row) > FEWEST:
+        return False
+    arrays = sum([is_array(type(x)) for x in (row.values() if t is dict else row)])
+    return arrays * ATOMS_BESIDE >= len(row) > 0
 
 
 #: So many items; or so many objects memoized before, and containers again.
