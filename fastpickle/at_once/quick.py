@@ -24,7 +24,7 @@ from ..accelerator.differences import made_ours
 from ..accelerator.glance import has_but_short_ones, is_of_large_atoms
 from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
 from ..accelerator.splicing import FEW_BYTES, write_whole
-from ..hooks import ATOM_IDS, CONTAINER_IDS, STOCK_RULE, entries_of
+from ..hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, STOCK_RULE, entries_of
 from ..interrupts import is_interrupt
 from ..objects.last import are_few, last
 from ..objects.likely import are_for_stock, is_for_stock
@@ -230,7 +230,16 @@ class Quick:
         else:
             if (
                 pieces
-                or (len(pickled) >= few and not (few and rule is STOCK_RULE and has_but_short_ones(grafter)))
+                or (
+                    len(pickled) >= few
+                    and not (
+                        t is list  # of a batch of numbers, most likely; others would be asked in vain
+                        and 0 < few >= len(obj)
+                        and id(type(next(iter(obj), None))) in NUMBER_IDS
+                        and rule is STOCK_RULE
+                        and has_but_short_ones(grafter)
+                    )
+                )
                 or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol))
             ):
                 pieces.append(pickled)
