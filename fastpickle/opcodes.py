@@ -24,6 +24,7 @@ __all__ = [
     "MEMOIZED_TUPLES",
     "SHORT_BINBYTES",
     "SHORT_BINUNICODE",
+    "TUPLES",
     "pack_binbytes",
     "pack_binfloat",
     "pack_binint",
@@ -53,7 +54,9 @@ MEMOIZED_LIST: Final = pickle.EMPTY_LIST + pickle.MEMOIZE
 MARKED_LIST: Final = MEMOIZED_LIST + pickle.MARK
 MEMOIZED_DICT: Final = pickle.EMPTY_DICT + pickle.MEMOIZE
 MARKED_DICT: Final = MEMOIZED_DICT + pickle.MARK
-MEMOIZED_TUPLES: Final = (b"", *(opcode + pickle.MEMOIZE for opcode in (pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)))
+#: What makes a tuple of so many items, of one to three.
+TUPLES: Final = (b"", pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)
+MEMOIZED_TUPLES: Final = (b"", *(opcode + pickle.MEMOIZE for opcode in TUPLES[1:]))
 MEMOIZED_TUPLE: Final = pickle.TUPLE + pickle.MEMOIZE
 
 # Each is called as pack(opcode, argument) and raises struct.error just where stock's own pack does.

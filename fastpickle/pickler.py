@@ -42,9 +42,6 @@ from pickle import (
     STOP,
     TRUE,
     TUPLE,
-    TUPLE1,
-    TUPLE2,
-    TUPLE3,
     PicklingError,
 )
 from struct import pack
@@ -97,6 +94,7 @@ from .opcodes import (
     BININT1,
     SHORT_BINBYTES,
     SHORT_BINUNICODE,
+    TUPLES,
     pack_binfloat,
     pack_binint,
     pack_binint2,
@@ -117,7 +115,6 @@ _stock_save_bool = stock_methods["save_bool"]
 _stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
-_TUPLES = (EMPTY_TUPLE, TUPLE1, TUPLE2, TUPLE3)
 #: A list or dict of fewer items is not asked whether it is worth a plan: its items are.
 _FOR_PLAN = 4
 #: The same if there is no container in it.
@@ -418,7 +415,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 if id(obj) in memo:  # it contains itself
                                     self.write(POP * n + self.get(memo[id(obj)][0]))
                                 else:
-                                    self.write(_TUPLES[n])
+                                    self.write(TUPLES[n])
                                     self.memoize(obj)
                                 return
                         elif entry is _stock_save_dict:

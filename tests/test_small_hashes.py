@@ -6,7 +6,6 @@ import builtins
 import copyreg
 import gc
 import hashlib
-import inspect
 import io
 import math
 import pickle
@@ -1007,8 +1006,7 @@ def _hashes_below(n: int, obj: Any) -> bool:
 
     hasher = made(joblib.hashing.NumpyHasher, 3)
     limit = sys.getrecursionlimit()
-    depth = len(inspect.stack(0))
-    sys.setrecursionlimit(depth + 100)
+    sys.setrecursionlimit(_depth() + 100)
     try:
         descend(n)
     except RecursionError:

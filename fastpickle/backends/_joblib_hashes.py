@@ -25,32 +25,28 @@ from pickle import (
     EMPTY_DICT,
     EMPTY_TUPLE,
     GLOBAL,
-    LONG_BINGET,
     MARK,
     NEWOBJ,
     SETITEM,
     TUPLE,
-    TUPLE1,
     TUPLE2,
-    TUPLE3,
 )
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from joblib import hashing
 
-from ..engine.columns import write_int
+from ..engine.columns import Memo, pack_get, write_int
 from ..hooks import saved_by_name
 from ..objects.arrays import HEAP_TYPE, array_type, is_dtype, is_dtype_itself, is_numpys_reduce
 from ..objects.instances import has_only_a_dict
 from ..objects.known import extension_registry, finds_names, has_reduce_entry, usual_import
-from ..opcodes import BINGET, pack_binunicode, pack_long_binget
+from ..opcodes import TUPLES, pack_binunicode
 
 __all__ = ["Others", "hashers", "is_other", "is_quiet", "numpy_hashers"]
 
-_Memo = dict[int, tuple[int, Any]]
 _Put = Callable[[int], bytes]
-_Encode = Callable[["Others", Any, _Memo, "list[bytes]", _Put], bool]
+_Encode = Callable[["Others", Any, Memo, "list[bytes]", _Put], bool]
 
 #: joblib's protocol, at which what is found under a name is one opcode.
 _PROTOCOL: Final = 3
@@ -58,7 +54,6 @@ _PROTOCOL: Final = 3
 _MOST_COPIED: Final = 64 << 10
 _HASHED: Final = MARK + pack_binunicode(BINUNICODE, 6) + b"HASHED"
 _HASHED_DTYPE: Final = b"_HASHED_DTYPE"
-_TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3)
 #: joblib's classes and ours, and those of them that hash arrays; of a subclass nothing is known but what a plan asks.
 hashers: Final[set[type]] = {hashing.Hasher}
 numpy_hashers: Final[set[type]] = {hashing.NumpyHasher}
@@ -104,7 +99,7 @@ class Others:
         # By the id of the type, what tells of its instances whether they are saved by their names; or None.
         self._tells: dict[int, Callable[[Any, Any], bool] | None] = {}
 
-    def encode(self, obj: Any, t: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    def encode(self, obj: Any, t: type, memo: Memo, pieces: list[bytes], put: _Put) -> bool:
         """Append the opcodes of an object to `pieces`, and add what is memoized to the memo; tell whether that is done.
 
         Args:
@@ -118,7 +113,7 @@ class Others:
             encode = self._encoders[id(t)] = self._encoder_of(t)
         return encode(self, obj, memo, pieces, put)
 
-    def is_new(self, obj: Any, t: type, memo: _Memo) -> bool:
+    def is_new(self, obj: Any, t: type, memo: Memo) -> bool:
         """Tell whether somebody has put nothing into the memo that is written of an object, and not memoized."""
         ints = (*obj.shape, *obj.strides) if t is array_type() else ()
         return memo.keys().isdisjoint(map(id, (*ints, *_CONSTANTS)))
@@ -147,7 +142,7 @@ class Others:
             return Others._encode_array if t is pickler.np.ndarray else Others._encode_dtype
         return _cannot
 
-    def _encode_dtype(self, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    def _encode_dtype(self, obj: Any, memo: Memo, pieces: list[bytes], put: _Put) -> bool:
         """Encode a dtype as `NumpyHasher.save` saves it: nothing is written of it."""
         key = id(obj)
         if key not in self._pickled:
@@ -156,7 +151,7 @@ class Others:
         self._to_do += _HASHED_DTYPE, pickled
         return pickled is not None
 
-    def _encode_array(self, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    def _encode_array(self, obj: Any, memo: Memo, pieces: list[bytes], put: _Put) -> bool:
         """Encode an array as `NumpyHasher.save` saves it."""
         shape = obj.shape
         flags = obj.flags
@@ -186,7 +181,7 @@ class Others:
         pieces.append(TUPLE + put(i) + TUPLE2 + put(i + 1))
         return True
 
-    def _encode_builtin(self, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    def _encode_builtin(self, obj: Any, memo: Memo, pieces: list[bytes], put: _Put) -> bool:
         """Encode a module's function that is written in C, as `Hasher.save` saves it."""
         module = obj.__self__
         if type(module) is not ModuleType:
@@ -202,15 +197,14 @@ class Others:
         pieces += _NEW + put(i) + EMPTY_DICT + put(i + 1), _ARGS + texts + TUPLE2 + put(i + 2) + _BUILT
         return True
 
-    def _encode_class(self, obj: type, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    def _encode_class(self, obj: type, memo: Memo, pieces: list[bytes], put: _Put) -> bool:
         """Encode a class, which may be in the memo, by its name."""
         if id(obj) not in memo:
             return self._encode_name(obj, memo, pieces, put)
-        i = memo[id(obj)][0]
-        pieces.append(BINGET[i] if i <= 255 else pack_long_binget(LONG_BINGET, i))
+        pieces.append(pack_get(memo[id(obj)][0]))
         return True
 
-    def _encode_name(self, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+    def _encode_name(self, obj: Any, memo: Memo, pieces: list[bytes], put: _Put) -> bool:
         """Encode a class or a function by its name, if it is found there."""
         t = type(obj)
         if id(t) not in self._tells:
@@ -262,7 +256,7 @@ def _is_stand_in_plain(pickler: Any) -> bool:
     )
 
 
-def _cannot(others: Others, obj: Any, memo: _Memo, pieces: list[bytes], put: _Put) -> bool:
+def _cannot(others: Others, obj: Any, memo: Memo, pieces: list[bytes], put: _Put) -> bool:
     """Encode nothing."""
     return False
 
@@ -288,7 +282,7 @@ def _is_plain(dtype: Any) -> bool:
     )
 
 
-def _ints(obj: tuple[int, ...], memo: _Memo, put: _Put) -> bytes:
+def _ints(obj: tuple[int, ...], memo: Memo, put: _Put) -> bytes:
     """Return the opcodes of a tuple of ints that has just been made, and memoize it."""
     n = len(obj)
     if not n:
@@ -296,7 +290,7 @@ def _ints(obj: tuple[int, ...], memo: _Memo, put: _Put) -> bytes:
     i = len(memo)
     memo[id(obj)] = i, obj
     ints = write_int(obj[0]) if n == 1 else b"".join(map(write_int, obj))
-    return ints + _TUPLES[n] + put(i) if n <= 3 else MARK + ints + TUPLE + put(i)
+    return ints + TUPLES[n] + put(i) if n <= 3 else MARK + ints + TUPLE + put(i)
 
 
 def _is_joblibs(pickler: Any) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from .._stdlib import for_batch, note, refuse_reduce_value
 from ..doubts import doubt, holds, outside, watched
-from ..engine.columns import forget
+from ..engine.columns import Refused, forget
 from ..engine.levels import end_frozenset, put
 from ..engine.reduce import LIST_ITERATORS, are_pairs_nobodys, is_nobodys, usual_form, watched_parts
 from ..hooks import Plan, Write, hash_savers, saved_by_name
@@ -90,7 +90,7 @@ def _is_encoded(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     is_encoded = False
     try:
         is_encoded = others.encode(obj, t, memo, pieces, partial(put, plan.proto))
-    except UnicodeEncodeError:  # a name has surrogates
+    except (UnicodeEncodeError, Refused):  # a name has surrogates; the memo is not as it should be
         pass
     finally:
         if not is_encoded:

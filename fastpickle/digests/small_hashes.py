@@ -35,9 +35,6 @@ from pickle import (
     SETITEMS,
     STOP,
     TUPLE,
-    TUPLE1,
-    TUPLE2,
-    TUPLE3,
 )
 from types import FunctionType, NoneType
 from typing import Any, Final
@@ -49,7 +46,16 @@ from ..engine.columns import write_int
 from ..hooks import COLD, Plan
 from ..interrupts import GivenUp, is_interrupt
 from ..older import is_to_be_adapted
-from ..opcodes import BINGET, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, pack_binbytes, pack_binfloat, pack_binunicode
+from ..opcodes import (
+    BINGET,
+    BINPUT,
+    SHORT_BINBYTES,
+    SHORT_BINUNICODE,
+    TUPLES,
+    pack_binbytes,
+    pack_binfloat,
+    pack_binunicode,
+)
 from ..rules import HashRule
 from .hashing import is_worth_a_plan
 from .shapes import LONG_HEADERS, are_sortable
@@ -256,7 +262,7 @@ def _encode(
         i = len(memo)
         if id(owner) in memo:  # it contains itself
             return False
-        pieces.append(_TUPLES[n] if n <= 3 else TUPLE)
+        pieces.append(TUPLES[n] if n <= 3 else TUPLE)
         pieces.append(puts[i])
         memo[id(owner)] = i, owner
     elif n:
@@ -296,5 +302,4 @@ def _atoms(proto: int, memoizes_bytes: bool) -> _Atoms:
 _ATOMS: Final = [[_atoms(proto, memoizes_bytes) for proto in range(6)] for memoizes_bytes in (False, True)]
 _key: Final = itemgetter(0)
 _PUTS: Final = [(MEMOIZE,) * 256 if proto >= 4 else BINPUT for proto in range(6)]
-_TUPLES: Final = (b"", TUPLE1, TUPLE2, TUPLE3)
 _ENDS: Final = {(False, False): APPEND, (False, True): APPENDS, (True, False): SETITEM, (True, True): SETITEMS}

@@ -24,23 +24,19 @@ from pickle import (
     SETITEM,
     SETITEMS,
     TUPLE,
-    TUPLE1,
     TUPLE2,
-    TUPLE3,
 )
 from typing import Any, Final, TypeAlias
 
 from .._stdlib import note, note_value
 from ..doubts import holds
 from ..hooks import Plan, Reduced, Write
-from ..opcodes import BINPUT, MEMOIZED_TUPLE, MEMOIZED_TUPLES, pack_long_binput
+from ..opcodes import BINPUT, MEMOIZED_TUPLE, MEMOIZED_TUPLES, TUPLES, pack_long_binput
 
 __all__ = ["Level", "end_frozenset", "end_known_tuple", "end_tuple", "note_levels", "put", "save_levels"]
 
 #: What is open (None: what the loop was called for), what ends it (None: a tuple's), and its items or parts to come.
 Level: TypeAlias = "tuple[Any, bytes | Reduced | None, Iterator[Any]]"
-
-_TUPLES = (b"", TUPLE1, TUPLE2, TUPLE3)
 
 
 def put(proto: int, i: int) -> bytes:
@@ -75,7 +71,7 @@ def end_known_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], memo: Any, w
         write(MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE)
         memo[key] = i, obj
     else:
-        write((_TUPLES[n] if n <= 3 and proto >= 2 else TUPLE) + put(proto, i))
+        write((TUPLES[n] if n <= 3 and proto >= 2 else TUPLE) + put(proto, i))
         memo[key] = i, obj
 
 
@@ -86,7 +82,7 @@ def end_tuple(pickler: Any, obj: tuple[Any, ...], is_short: bool, memo: Any, wri
         pop = POP * n if is_short else POP_MARK if pickler.bin else POP * (n + 1)
         write(pop + pickler.get(memo[id(obj)][0]))
     else:
-        write(_TUPLES[n] if is_short else TUPLE)
+        write(TUPLES[n] if is_short else TUPLE)
         pickler.memoize(obj)
 
 

@@ -32,15 +32,14 @@ from .. import hooks
 from .._stdlib import BATCHSIZE, batchsize_now, stock_methods
 from ..doubts import doubt, outside, settled
 from ..hooks import Plan, Saver, Write
-from ..opcodes import BINGET, BININT1, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, pack_long, pack_long_binput
+from ..opcodes import BINGET, BININT1, BINPUT, SHORT_BINBYTES, SHORT_BINUNICODE, TUPLES, pack_long, pack_long_binput
 from .looks import Dump
 
 # fmt: off
 from pickle import (  # isort: skip
     ADDITEMS, APPEND, APPENDS, BINBYTES, BINFLOAT, BININT, BININT2, BINUNICODE, EMPTY_DICT, EMPTY_LIST,
     EMPTY_SET, EMPTY_TUPLE, FALSE, FROZENSET, LONG_BINPUT,
-    MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, POP, POP_MARK, SETITEM, SETITEMS, TRUE, TUPLE, TUPLE1,
-    TUPLE2, TUPLE3,
+    MARK, MEMOIZE, NEWFALSE, NEWTRUE, NONE, POP, POP_MARK, SETITEM, SETITEMS, TRUE, TUPLE,
 )
 # fmt: on
 
@@ -304,13 +303,10 @@ def _save_tuple(pickler: Any, plan: Plan, obj: tuple[Any, ...], write: Write) ->
     if is_short:
         write = pickler.write
     if entry is None:
-        write(_TUPLES[n] if is_short else TUPLE)
+        write(TUPLES[n] if is_short else TUPLE)
         pickler.memoize(obj)
     else:  # it contains itself, and was saved while its items were: drop them and fetch it
         write((POP * n if is_short else POP_MARK if pickler.bin else POP * (n + 1)) + pickler.get(entry[0]))
-
-
-_TUPLES = (b"", TUPLE1, TUPLE2, TUPLE3)
 
 
 def _save_set(pickler: Any, plan: Plan, obj: set[Any], write: Write) -> None:
