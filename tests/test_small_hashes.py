@@ -37,6 +37,8 @@ numpy: Any = pytest.importorskip("numpy", reason="numpy is not installed")
 joblib_backend: Any = pytest.importorskip("fastpickle.backends.joblib", reason="joblib is not installed")
 try:
     import datasets
+
+    import fastpickle.backends.datasets  # else the first dump finds it
 except ImportError:
     datasets = None
 _Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
@@ -651,6 +653,24 @@ ARRAYS: dict[str, tuple[Callable[[], Any], bool]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(params=["stock's", "dill's"])
+def entries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the hashers the dispatch that joblib copies, which has dill's entries if dill was imported before."""
+    if request.param == "stock's":
+        return
+    dill = pytest.importorskip("dill", reason="dill is not installed")
+    dill.extend(False)
+    for base, cls in (_Stock, joblib.hashing.Hasher), (fastpickle.Pickler, joblib_backend.Hasher):
+        own = {t: entry for t, entry in cls.dispatch.items() if entry is not base.dispatch.get(t)}
+        dill.extend(True)
+        try:
+            monkeypatch.setattr(cls, "dispatch", {**_Stock.dispatch, **own})
+        finally:
+            dill.extend(False)
+        assert cls.dispatch[dict] is dill._dill.save_module_dict
+
+
+@pytest.mark.usefixtures("entries")
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays(name: str, protocol: int, tried: list[bool]) -> None:
@@ -1016,6 +1036,7 @@ def _hashes_below(n: int, obj: Any) -> bool:
     return True
 
 
+@pytest.mark.usefixtures("entries")
 def test_random_arrays(tried: list[bool], a_part_of: APartOf) -> None:
     seeds = a_part_of(range(1500))
     for seed in seeds:
@@ -1044,6 +1065,7 @@ def _array(rng: random.Random) -> Any:
     return array
 
 
+@pytest.mark.usefixtures("entries")
 def test_arrays_in_digest() -> None:
     """What `joblib.Memory` asks for: the digest itself, by joblib's function and by ours, of all that is here."""
     objs = [make() for make, _ in ARRAYS.values()]

@@ -37,7 +37,7 @@ from typing import Any, Final
 from joblib import hashing
 
 from ..engine.columns import Memo, pack_get, write_int
-from ..hooks import saved_by_name
+from ..hooks import plain_dicts, saved_by_name
 from ..objects.arrays import HEAP_TYPE, array_type, is_dtype, is_dtype_itself, is_numpys_reduce
 from ..objects.instances import has_only_a_dict
 from ..objects.known import extension_registry, finds_names, has_reduce_entry, usual_import
@@ -84,7 +84,7 @@ class Others:
     """Encodes what is no plain data for one hasher, as long as nobody's code runs: what it finds out holds so long.
 
     Args:
-        pickler: a hasher, whose plan saves lists, dicts and tuples as stock does.
+        pickler: a hasher, whose plan saves lists and tuples as stock does, and dicts too, or as dill's own entry does.
     """
 
     __slots__ = ("_encoders", "_pickled", "_pickler", "_tells", "_to_do")
@@ -234,6 +234,7 @@ _CONSTANTS: Final = ((), "HASHED", "args")
 _MyHash: Any = hashing._MyHash
 _init: Any = _MyHash.__init__
 _NEW: Final = EMPTY_TUPLE + NEWOBJ
+_STATE: Final = {"args": ()}  # is the like of its state
 _ARGS: Final = pack_binunicode(BINUNICODE, 4) + b"args"
 _BUILT: Final = SETITEM + BUILD
 
@@ -247,11 +248,14 @@ def _what_tells(pickler: Any, t: type) -> Callable[[Any, Any], bool] | None:
 def _is_stand_in_plain(pickler: Any) -> bool:
     """Tell whether what joblib makes for a builtin function is reduced as an instance of a plain class."""
     t = hashing._MyHash
+    dispatch = pickler.dispatch
+    is_plain_dict = plain_dicts.get(dispatch.get(dict))  # if joblib was imported after dill, it has dill's entry
     return (
         t is _MyHash
         and t.__init__ is _init
         and has_only_a_dict(t)
-        and pickler.dispatch.get(t) is None
+        and (is_plain_dict is None or is_plain_dict(pickler, _STATE))
+        and dispatch.get(t) is None
         and not has_reduce_entry(pickler, t)
     )
 

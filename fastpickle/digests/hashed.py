@@ -80,7 +80,9 @@ def _is_encoded(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     dump = pickler._fastpickle_dump
     others = dump.known.get(HashRule)  # until somebody's code runs
     if others is None:
-        is_usual = plan.save_tuple is hash_savers[tuple][1] and plan.save_dict is hash_savers[dict][1]
+        is_usual = plan.save_tuple is hash_savers[tuple][1] and (
+            plan.is_plain_dict is not None or plan.save_dict is hash_savers[dict][1]
+        )
         others = dump.known[HashRule] = rule.others(pickler) if is_usual else False
     memo = pickler.memo
     if not others or not (dump.is_usual or others.is_new(obj, t, memo)):
