@@ -365,6 +365,28 @@ def test_own_data_is_measured_alone(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "small_dict" in capsys.readouterr().out
 
 
+def test_several_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each file and each object is measured, files of one name too."""
+    paths = [tmp_path / name for name in ("a/rows.json", "b/rows.json")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("[1, 2]")
+    objects = ["--import", "json:__all__", "--import", "string:digits"]
+    saved = tmp_path / "all.json"
+    arguments = ["--data", str(paths[0]), "--data", str(paths[1]), *objects, "--json", str(saved)]
+    assert cli.main(["bench", "--quick", *arguments]) == 0
+    assert "over 4 workloads" in capsys.readouterr().out
+    names = [result["name"] for result in json.loads(saved.read_text())["results"]]
+    assert names == ["rows.json", str(paths[1]), "json:__all__", "string:digits"]
+
+
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_pure_is_said(pure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the figures would be taken for those of the package as it is."""
+    monkeypatch.setenv("FASTPICKLE_PURE", pure)
+    assert ("FASTPICKLE_PURE is set" in run(tmp_path, "bench", "--quick", "--workload", "small_dict")[1]) is bool(pure)
+
+
 def test_different_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Other bytes than stock's are an error with a status of its own."""
     monkeypatch.setattr(fastpickle, "dumps", lambda obj, protocol: pickle.dumps([obj], protocol))

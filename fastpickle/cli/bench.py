@@ -22,10 +22,12 @@ import pickle
 import platform
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import fastpickle
+from fastpickle._stdlib import CPickler
 from fastpickle.cli import _compare, _load, _timing, workloads
 
 __all__ = ["add_command", "run"]
@@ -75,13 +77,18 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--data",
         metavar="FILE",
-        help="measure the object in FILE: JSON, JSON lines, or a pickle or a file of joblib's that you trust",
+        action="append",
+        default=[],
+        help="measure the object in FILE: JSON, JSON lines, or a pickle or a file of joblib's that you trust; "
+        "may be repeated",
     )
     parser.add_argument(
         "--import",
         metavar="MODULE:NAME",
-        dest="reference",
-        help="measure an object of your own; NAME may be dotted",
+        dest="references",
+        action="append",
+        default=[],
+        help="measure an object of your own; NAME may be dotted; may be repeated",
     )
     parser.add_argument(
         "--workload",
@@ -146,6 +153,8 @@ def _bench(arguments: argparse.Namespace) -> int:
         _check_writable(arguments.json)
     makers = _choose(arguments)
     notes: list[str] = []
+    if CPickler is None and os.environ.get("FASTPICKLE_PURE"):
+        notes.append("FASTPICKLE_PURE is set: the C pickler writes no part of what fastpickle and dill dump.")
     results: list[_compare.Result] = []
     with _compare.stock_state(notes) as dill, report.progress(len(makers)) as step:
         dumps = _compare.contenders(dill)
@@ -195,13 +204,16 @@ def _choose(arguments: argparse.Namespace) -> dict[str, Callable[[], object]]:
             hint = f"did you mean {close[0]}?" if close else "--list shows those there are"
             raise BenchError(f"no workload {name!r}; {hint}")
         makers[name] = workloads.WORKLOADS[name]
-    if arguments.data is not None:
-        loaded = _load.from_file(arguments.data)
-        makers[os.path.basename(arguments.data)] = lambda: loaded
-    if arguments.reference is not None:
-        imported = _load.from_module(arguments.reference)
-        makers[arguments.reference] = lambda: imported
+    for path in arguments.data:
+        name = os.path.basename(path)
+        makers[path if name in makers else name] = partial(_itself, _load.from_file(path))
+    for reference in arguments.references:
+        makers[reference] = partial(_itself, _load.from_module(reference))
     return makers or dict(workloads.WORKLOADS)
+
+
+def _itself(obj: object) -> object:
+    return obj
 
 
 def _document(
