@@ -68,7 +68,8 @@ from .at_once import small
 from .at_once.few import undo_few
 from .at_once.repeats import goes_by_hooks, learn_from_few
 from .digests import small_hashes
-from .digests.hashing import FEWEST, MANY, is_worth_a_plan
+from .digests.hashing import FEWEST, MANY, MANY_ITEMS, is_worth_a_plan
+from .digests.small_hashes import MOST_ITEMS, write_part
 from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
 from .engine.reduce import save_object
@@ -80,6 +81,7 @@ from .hooks import (
     CONTAINER_IDS,
     FEW,
     PLAIN,
+    PLAIN_IDS,
     Plan,
     entry_writers,
     hash_rules,
@@ -136,6 +138,8 @@ _ASIDE_FOR_BRIEF = 24
 #: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts, or for what a
 #: cell is to hold.  So does a class before the dict of another one.
 _HEAVY = frozenset(map(id, (dict, ModuleType, CellType)))
+#: By id, what there may be much in.
+_LISTS_AND_DICTS = frozenset(map(id, (list, dict)))
 _may_graft = CPickler is not None
 _setattr, _delattr = object.__setattr__, object.__delattr__
 _pickle: Any = pickle  # its dispatch_table is no public name
@@ -171,8 +175,10 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         try:
             t = type(obj)
             few: Plan | None = None
+            is_looked_at = True
             if last.few_left > 0 and goes_by_hooks(self, obj, t):
-                few = AS_LAST
+                few = ASIDE if id(t) in last.few_much else AS_LAST
+                is_looked_at = False
             elif id(t) not in ATOM_IDS:
                 is_written: Any = small_hashes.at_once(self, obj, t) if hash_rules else None
                 if is_written is COLD:
@@ -210,7 +216,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
                 try:
                     self.save(obj)
-                    if few is ASIDE or few is FEW:
+                    if is_looked_at and (few is ASIDE or few is FEW):
                         learn_from_few(self, obj, t)
                 finally:
                     now = self._fastpickle_plan
@@ -223,6 +229,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             last.few_left = 0
             else:
                 self.save(obj)
+                if last.aside == id(self):
+                    learn_from_few(self, obj, t)
             self.write(STOP)
             self.framer.end_framing()
         finally:
@@ -349,56 +357,35 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if reduce is NO_VALUE or (x := reduce(obj)) is NotImplemented:
                     entry = self.dispatch.get(t)
                     # CONTAINER_IDS, in half the time; the hash of a type may be anybody's.
-                    if t is tuple or t is dict or t is list or t is set or t is frozenset:
+                    if entry is not None and (t is tuple or t is dict or t is list or t is set or t is frozenset):
                         n = len(obj)
-                        if plan is PLAIN or not n:
-                            is_asked = False
-                        elif plan is COLD:
-                            is_asked = n > 1 and (n >= FEWEST or len(memo) >= MANY) and is_worth_a_plan(self, obj, t)
-                        else:
-                            if plan is AS_LAST and (
-                                n > _FEW_AS_LAST or type(memo) is not dict or len(memo) > MOST_OF_FEW
-                            ):
-                                plan = _more_than_last(self, memo)
-                            if plan is ASIDE:
-                                if t is tuple:
-                                    is_asked = (
-                                        n >= _FOR_TUPLE
-                                        or id(type(obj[0])) in _HEAVY
-                                        or (n >= _FOR_PLAN and type(obj[-1]) is dict and type(obj[0]) is type)
-                                    )
-                                else:
-                                    is_asked = (
-                                        n >= _FOR_PLAN
-                                        and (t is dict or t is list)
-                                        and (
-                                            n >= _FOR_ATOMS
-                                            or not CONTAINER_IDS.isdisjoint(
-                                                map(id, map(type, obj if t is list else obj.values()))
-                                            )
-                                        )
-                                    )
-                            elif plan is FEW:
-                                is_asked = n >= FEWEST_OF_FEW or (type(memo) is dict and len(memo) > _MANY_MEMOIZED)
-                            else:
-                                is_asked = False
                         if (
-                            is_asked
-                            and end is None  # else it is this one that has begun
-                            and reduce is NO_VALUE  # what was there may have memoized it
-                            and (plan is COLD or id(entry) in hooks.container_entries)
-                            and type(self.dispatch) in hooks.known_tables
-                            and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
+                            n >= _FOR_PLAN
+                            or (plan is ASIDE and t is tuple and n and id(type(obj[0])) in _HEAVY)
+                            or (plan is FEW and n)
                         ):
-                            plan, end = begin(self, plan, obj, t)
-                            if plan is None:
-                                return  # it is written
-                            if plan:  # as above: what another function called would need a Python frame more
-                                call, x, is_reduced, end = way_of(self, plan, obj, t, end)
-                                x = call(*x)
-                                if is_reduced and x is not None:
-                                    save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                            is_asked = plan is not PLAIN and _is_asked(self, plan, obj, t, memo, reduce is NO_VALUE)
+                            if is_asked is None:
                                 return
+                            if plan is AS_LAST:
+                                plan = self._fastpickle_plan  # there may be more than in the last one
+                            if (
+                                is_asked
+                                and end is None  # else it is this one that has begun
+                                and reduce is NO_VALUE  # what was there may have memoized it
+                                and (plan is COLD or id(entry) in hooks.container_entries)
+                                and type(self.dispatch) in hooks.known_tables
+                                and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
+                            ):
+                                plan, end = begin(self, plan, obj, t)
+                                if plan is None:
+                                    return  # it is written
+                                if plan:  # as above: what another function called would need a Python frame more
+                                    call, x, is_reduced, end = way_of(self, plan, obj, t, end)
+                                    x = call(*x)
+                                    if is_reduced and x is not None:
+                                        save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                                    return
                         if entry is _stock_save_tuple:  # what it does, with a call less
                             if not n:
                                 self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
@@ -434,7 +421,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             else:
                                 self._batch_appends(obj)
                             return
-                    elif plan is not COLD and plan is not AS_LAST and id(entry) in entry_writers:
+                    elif entry is not None and plan is not COLD and plan is not AS_LAST and id(entry) in entry_writers:
                         # They know nothing of digests, and take longer than they gain for what is little.
                         x = entry_writers[id(entry)](self, obj)
                         if x is not None:
@@ -514,7 +501,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         n > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t) or is_little(x))
                     )
                 else:  # not within what is saved by a plan, which goes by the look at the pickler that it had
-                    is_worth = (n > _MANY_MEMOIZED or n == 0) and "_fastpickle_dump" not in self.__dict__
+                    is_worth = (
+                        (n > _MANY_MEMOIZED or n == 0)
+                        and "_fastpickle_dump" not in self.__dict__
+                        # What such a `save` does for an array takes longer by a plan, where there is little beside it.
+                        and not (type(self).save in hooks.rewriting_saves and is_somebodys(t))
+                    )
                     if n > _LARGE:
                         last.large = last.root
                 if is_worth and plan is not PLAIN:  # to begin takes 6 us, more than to save a few objects without
@@ -541,12 +533,58 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 undo(self, end)
 
 
+def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write: bool) -> bool | None:
+    """Tell whether to ask if a container is worth a plan; None if it is small, and written.
+
+    Args:
+        pickler: one with `plan` in force, by which it goes hook by hook.
+        plan: that.
+        obj: a container that is not empty.
+        t: its type.
+        memo: the pickler's.
+        may_write: whether nobody has been asked about the object.
+    """
+    n = len(obj)
+    try:
+        if plan is COLD:
+            if FEWEST <= n <= MOST_ITEMS and (t is dict or t is list):  # tuples, as of code, are saved sooner
+                is_written = write_part(pickler, obj, t) if memo and may_write else False
+                return None if is_written else is_written is not None and is_worth_a_plan(pickler, obj, t)
+            first = type(next(iter(obj.values() if t is dict else obj), None))
+            return (n >= FEWEST or (len(memo) >= MANY and id(first) in CONTAINER_IDS)) and is_worth_a_plan(
+                pickler, obj, t
+            )
+        if plan is AS_LAST and (n > _FEW_AS_LAST or type(memo) is not dict or len(memo) > MOST_OF_FEW):
+            plan = _more_than_last(pickler, memo)
+        if plan is FEW:
+            return n >= FEWEST_OF_FEW or (type(memo) is dict and len(memo) > _MANY_MEMOIZED)
+        if plan is AS_LAST or t is set or t is frozenset:
+            return False
+        if t is tuple:
+            return (
+                n >= _FOR_TUPLE
+                or id(type(obj[0])) in _HEAVY
+                or (n >= _FOR_PLAN and type(obj[-1]) is dict and type(obj[0]) is type)
+            )
+        held: Any = obj.values() if t is dict else obj
+        if n >= _FOR_ATOMS:
+            return t is list or n >= MANY_ITEMS or PLAIN_IDS.issuperset(map(id, map(type, held)))
+        x = next(iter(held), None)
+        if type(x) is tuple:
+            return n * (len(x) + 1) >= _FOR_ATOMS
+        return not _LISTS_AND_DICTS.isdisjoint(map(id, map(type, held)))
+    except RuntimeError as exc:  # the stack is full; another thread has changed a dict
+        if is_interrupt(exc):
+            raise
+        return False
+
+
 def _more_than_last(pickler: Any, memo: Any) -> Plan:
     """Go on as in a dump that was looked at: there is more in it, or in a container, than in the last one like it."""
     plan = FEW if type(pickler).save is hooks.own_save else ASIDE
     if pickler._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
         _setattr(pickler, "_fastpickle_plan", plan)
-    if type(memo) is not dict or len(memo) > MOST_OF_FEW:
+    if plan is FEW and (type(memo) is not dict or len(memo) > MOST_OF_FEW):
         last.few_left = 0
     return plan
 

@@ -25,7 +25,7 @@ from .accelerator.lazymemo import BEHIND_ALL, IN_CELL, order_memo, put_in_order
 from .accelerator.offers import FEWEST, may_be_plain
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
-from .digests.hashing import is_worth_a_plan
+from .digests.hashing import MANY_ITEMS, is_worth_a_plan
 from .doubts import Dump, settled
 from .engine.encoders import brief_ids, save_tuple
 from .engine.loop import is_row, save_all
@@ -36,7 +36,7 @@ from .objects.arrays import HEAP_TYPE
 from .objects.instances import has_only_a_dict
 from .objects.known import METACLASS_IDS
 from .objects.last import last
-from .objects.likely import are_among_somebodys, are_somebodys, is_somebodys
+from .objects.likely import are_among_somebodys, are_somebodys, is_plain_at_top, is_somebodys
 from .older import adapt, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
 
@@ -96,6 +96,8 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             and not (is_worth := t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t))
         ):
             plan = COLD if is_hash else ASIDE
+            if t is not FunctionType and t is not type:  # of these nothing is learned
+                last.aside = id(pickler)
         else:
             plan = hooks.plan(pickler)
             rule = plan.graft_rule
@@ -259,12 +261,18 @@ def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
         return True  # `Pickler.save` has asked `is_worth_a_plan`
     if outer is FEW and len(obj) < FEWEST_OF_FEW:  # so much has come before that more may come
         return True
-    first = next(iter(obj.values() if t is dict else obj))
+    if outer is ASIDE and t is dict and len(obj) < MANY_ITEMS and not is_plain_at_top(obj, t):
+        return False  # the state of a model, whose arrays and parts are saved sooner hook by hook
+    first: Any = next(iter(obj.values() if t is dict else obj), None)  # another thread may have emptied it
     if outer is ASIDE and _has_long(obj, t):
         return True  # C need not tell then what it has memoized
     kind = type(first)
     if kind is list or kind is dict or kind is tuple:
-        return len(obj) * (len(first) + 1) >= _WORTH_IT and not (outer is FEW and are_among_somebodys(obj, t))
+        return (
+            len(obj) * (len(first) + 1) >= _WORTH_IT
+            and is_plain_at_top(first, kind)
+            and not (outer is FEW and are_among_somebodys(obj, t))
+        )
     if id(kind) in ATOM_IDS:
         return len(obj) >= _WORTH_IT and not (t is dict and _is_module_dict(obj))
     # Instances of a class, which C may write once the class is saved.

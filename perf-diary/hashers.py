@@ -109,7 +109,34 @@ def shapes(library: str) -> dict[str, Any]:
     found["numpy_arrays"] = [numpy.arange(3) for _ in range(100)]
     found["small_array"] = numpy.arange(10.0)
     found["arguments"] = {"x": numpy.ones((20, 3)), "y": numpy.arange(20), "alpha": 0.5, "solver": "auto", "seed": None}
-    return found
+    return {**found, **_models(numpy)}
+
+
+def _models(numpy: Any) -> dict[str, Any]:
+    """Make models of scikit-learn, if that is installed: what joblib saves and hashes more often than anything else."""
+    try:
+        linear_model = importlib.import_module("sklearn.linear_model")
+        ensemble = importlib.import_module("sklearn.ensemble")
+        neighbors = importlib.import_module("sklearn.neighbors")
+        text = importlib.import_module("sklearn.feature_extraction.text")
+        pipeline, preprocessing, svm = map(
+            importlib.import_module, ("sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm")
+        )
+    except ImportError:
+        return {}
+    x = numpy.random.RandomState(SEED).rand(200, 10)
+    y = (x[:, 0] > 0.5).astype(int)
+    texts = [f"word{i % 700} other{i % 50} text number {i}" for i in range(3000)]
+    steps = preprocessing.StandardScaler(), svm.SVC()
+    return {
+        "model_before_fit": linear_model.LogisticRegression(),
+        "logistic_regression": linear_model.LogisticRegression().fit(x, y),
+        "pipeline": pipeline.make_pipeline(*steps).fit(x, y),
+        "forest": ensemble.RandomForestClassifier(20, random_state=SEED).fit(x, y),
+        "boosted_trees": ensemble.GradientBoostingClassifier(n_estimators=20, random_state=SEED).fit(x, y),
+        "neighbours": neighbors.KNeighborsClassifier().fit(x, y),
+        "words": text.TfidfVectorizer().fit(texts),
+    }
 
 
 def _function(module: str, name: str) -> Callable[[Any], Any]:

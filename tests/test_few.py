@@ -1113,3 +1113,60 @@ def test_c_writes_what_is_below(root: Callable[[Any], Any]) -> None:
     for make in (lambda x: Leaf(a=x, b=1), lambda x: (x, 1), objects.SlottedData):
         obj = root(_tree(8, 2, make))
         assert_half_of_stocks_time(obj)
+
+
+class _Memo(Stock):  # type: ignore[misc]  # its base is private to the stdlib
+    """Counts how often its memo is asked for."""
+
+    asked = 0
+
+    @property
+    def memo(self) -> Any:
+        _Memo.asked += 1
+        return vars(self)["_memo"]
+
+    @memo.setter
+    def memo(self, value: Any) -> None:
+        vars(self)["_memo"] = value
+
+
+def _asked(obj: Any) -> int:
+    _Memo.asked = 0
+    _Memo(io.BytesIO(), 4).dump(obj)
+    return _Memo.asked
+
+
+def test_memo_is_asked_for_as_often() -> None:
+    """In a dump that is taken to be like the last one, too."""
+    obj = [Calls(), [[1], [2], [3], [4]], {"a": [1], "b": 1, "c": 1, "d": 1}, (1, 2, 3, 4)]
+    expected = _asked(obj)
+    with fastpickle.patched():
+        for _ in range(3):
+            Stock(io.BytesIO(), 4).dump([Calls(), 1])
+        assert [_asked(obj) for _ in range(3)] == [expected] * 3
+
+
+class Calls:
+    """Has a reduce that calls something."""
+
+    called: Callable[[], Any] = list
+
+    def __reduce__(self) -> Any:
+        Calls.called()
+        return Calls, ()
+
+
+def test_dump_within_a_dump_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered is the `save` of the pickler that went hook by hook: another one may be anybody's."""
+    dill = pytest.importorskip("dill", reason="dill is not installed")
+
+    class Own(Stock):  # type: ignore[misc]  # as above
+        def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+            super().save(obj, save_persistent_id)
+
+    monkeypatch.setattr(Calls, "called", lambda: dill.dumps(lambda: [obj]))
+    obj = {"a": [1]}
+    with fastpickle.patched():
+        for _ in range(3):
+            Own(io.BytesIO(), 4).dump([Calls(), 1, 2])
+    assert Own.save not in last.few

@@ -1,7 +1,9 @@
 """Repeats: a small dump like the last one, which went hook by hook and was little, does so without a look at it.
 
     dump 1       at_once: None -> hook by hook, and little --(learn_from_few)--> its classes are remembered (`last`)
+                 by a library's pickler, or much
     dump 2 ... 16              goes_by_hooks --> AS_LAST in force, hook by hook; nothing is asked about its parts
+                               if it was much: ASIDE, and its parts are asked
     dump 17      at_once again, and if that is as before the next 31, 63, ..., at most 255
 
 To see that nothing is to be gained takes longer than the dump of one object.  A dump in which there is more after all
@@ -58,14 +60,16 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
 
 
 def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
-    """Remember for `goes_by_hooks` that a dump went hook by hook, if there was little in it."""
-    memo = pickler.memo
-    if type(memo) is not dict or len(memo) > MOST_OF_FEW:
-        return
+    """Remember for `goes_by_hooks` that a dump went hook by hook: there was little in it, or a library chose that."""
+    memo = pickler.__dict__.get("memo")  # to ask for it would fetch it from C, and then there was much
     try:
         save = type(pickler).save
+        if type(memo) is not dict or (len(memo) > MOST_OF_FEW and save is hooks.own_save):
+            return
+        (last.few_much.add if len(memo) > MOST_OF_FEW else last.few_much.discard)(id(t))
         types = types_at_top(obj, t)
-        refused = [x for x in types if is_for_stock(x)]
+        is_choice = hooks.choosy_saves.get(save, is_for_stock)
+        refused = [x for x in types if is_for_stock(x) or is_choice(x)]
         if refused or (types and save is hooks.own_save):
             last.remember_few(save, refused or types, refused)
         elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps

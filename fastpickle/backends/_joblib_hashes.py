@@ -115,8 +115,12 @@ class Others:
 
     def is_new(self, obj: Any, t: type, memo: Memo) -> bool:
         """Tell whether somebody has put nothing into the memo that is written of an object, and not memoized."""
-        ints = (*obj.shape, *obj.strides) if t is array_type() else ()
-        return memo.keys().isdisjoint(map(id, (*ints, *_CONSTANTS)))
+        parts: tuple[Any, ...] = ()
+        if t is array_type():
+            parts = *obj.shape, *obj.strides
+        elif t is BuiltinFunctionType and type(obj.__self__) is ModuleType:
+            parts = obj.__name__, vars(obj.__self__).get("__name__")
+        return memo.keys().isdisjoint(map(id, (*parts, *_CONSTANTS)))
 
     def finish(self) -> None:
         """Update the hash, since what was encoded is written."""
@@ -279,11 +283,24 @@ def _is_plain(dtype: Any) -> bool:
     return (
         is_dtype(t)
         and dtype.metadata is None
-        and dtype.fields is None
         and dtype.subdtype is None
         and not dtype.hasobject
         and dtype.type is t.type
+        and (dtype.fields is None or _are_fields_plain(dtype))
     )
+
+
+def _are_fields_plain(dtype: Any) -> bool:
+    """Tell the same of the fields of a dtype of records, and that nobody has registered a reduce for one."""
+    types = []
+    for name, place in dtype.fields.items():
+        if type(name) is not str or len(place) != 2:  # its dtype, and its offset; there may be a title
+            return False
+        part = place[0]
+        if part.isbuiltin != 1 and (part.fields is not None or not _is_plain(part)):
+            return False
+        types.append(type(part))
+    return copyreg.dispatch_table.keys().isdisjoint(types)
 
 
 def _ints(obj: tuple[int, ...], memo: Memo, put: _Put) -> bytes:

@@ -15,7 +15,7 @@ Not for: which pickler is such a one, and which version of it is known (`backend
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat
 from operator import is_, length_hint
 from typing import Any, Final
@@ -24,10 +24,11 @@ from .._stdlib import ASKS_AGAIN, BATCHSIZE, batchsize_now, for_batch, note, not
 from ..doubts import doubt, holds, outside, settled
 from ..engine.levels import end_tuple, put
 from ..engine.loop import commit_frame
-from ..hooks import ATOM_IDS, ATOMS, Plan, Write, hash_rules, hash_savers
-from ..objects.arrays import is_of_numpy
+from ..hooks import ATOM_IDS, ATOMS, PLAIN_IDS, Plan, Write, hash_rules, hash_savers
+from ..interrupts import is_interrupt
+from ..objects.arrays import is_dtype, is_of_numpy
 from ..objects.known import is_heap_type
-from ..objects.likely import ATOMS_BESIDE, is_row_for_stock, is_somebodys
+from ..objects.likely import ATOMS_BESIDE, is_for_stock, is_row_for_stock, is_somebodys
 from ..objects.stdlibs import STDLIBS, is_array
 from ..opcodes import (
     BININT1,
@@ -42,6 +43,7 @@ from ..opcodes import (
     pack_binunicode,
     pack_long,
 )
+from ..rules import HashRule
 from .shapes import LONG_HEADERS, WIDEST, Shapes, are_sortable, of_one_type, sorted_pairs
 
 # fmt: off
@@ -51,7 +53,17 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["FEWEST", "MANY", "append_batches", "is_worth_a_plan", "save_all", "save_dict", "set_batches"]
+__all__ = [
+    "FEWEST",
+    "MANY",
+    "MANY_ITEMS",
+    "append_batches",
+    "is_worth_a_plan",
+    "rule_of",
+    "save_all",
+    "save_dict",
+    "set_batches",
+]
 
 #: A frame that has room for this much is not full before what follows a prefix.
 _ROOM: Final = 1024
@@ -74,10 +86,14 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     n = len(obj)
     if n == 0 or (n < FEWEST and (n < 2 or len(pickler.memo) < MANY)):
         return False
-    first = type(next(iter(obj.values() if t is dict else obj)))
+    first = type(next(iter(obj.values() if t is dict else obj), None))  # another thread may have emptied it
     if n < FEWEST:
         return id(first) in _CONTAINER_IDS
     if t is tuple and n < _LONG_TUPLE and id(first) in ATOM_IDS:
+        return False
+    rule = rule_of(pickler)
+    is_other = None if rule is None else rule.is_other
+    if n < MANY_ITEMS and _has_somebodys([*obj.values()] if t is dict else obj, is_other):
         return False
     if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
         return (
@@ -87,13 +103,40 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
         )
     if is_heap_type(first):
         return not is_somebodys(first)  # as above
-    rule = hash_rules.get(type(pickler).save)  # None if the class has another one by now
-    if rule is not None and rule.is_other is not None and is_of_numpy(first):
-        return rule.is_other(first)
+    if is_other is not None and is_of_numpy(first):
+        return is_other(first)
     if first not in STDLIBS:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.
     return pickler.proto < 5 if is_array(first) else not is_of_numpy(first)
+
+
+def rule_of(pickler: Any) -> HashRule | None:
+    """Return the rule of a pickler that makes digests; None if its class has another `save` by now."""
+    try:
+        return hash_rules.get(type(pickler).save)
+    except Exception as exc:  # it is one that raises, or has no hash
+        if is_interrupt(exc):
+            raise
+        return None
+
+
+def _is_replaced(plan: Plan, t: type) -> bool:
+    """Tell whether the library's `save` takes something else for instances of a type, before it asks the memo.
+
+    So it does not find what somebody has put there.
+    """
+    return plan.is_choice is not None and (not is_heap_type(t) or is_dtype(t)) and bool(plan.is_choice(t))
+
+
+def _has_somebodys(values: Sequence[Any], is_other: Callable[[type], bool] | None) -> bool:
+    """Tell whether there is an object among some values for which the plan would be looked at again, as for a model."""
+    if PLAIN_IDS.issuperset(map(id, map(type, values))):
+        return False
+    for t in {id(type(x)): type(x) for x in values}.values():
+        if id(t) not in PLAIN_IDS and not (is_other is not None and is_other(t)) and is_for_stock(t):
+            return True
+    return False
 
 
 def _is_row_for_stock(pickler: Any, row: Any) -> bool:
@@ -110,6 +153,8 @@ def _is_row_for_stock(pickler: Any, row: Any) -> bool:
 #: So many items; or so many objects memoized before, and containers again.
 FEWEST: Final = 12
 MANY: Final = 64
+#: What is in fewer is looked at.
+MANY_ITEMS: Final = 64
 #: The 18 objects that a function's code is made of are saved sooner hook by hook.
 _LONG_TUPLE: Final = 24
 _CONTAINER_IDS: Final = frozenset(map(id, (list, dict, tuple, set)))
@@ -211,7 +256,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
             elif t is bool and (is_usual or id(x) not in memo):
                 write(prefix + (NEWTRUE if x else NEWFALSE))
                 continue
-            elif id(x) in memo:
+            elif id(x) in memo and (id(t) in _PLAIN_IDS or not _is_replaced(plan, t)):
                 write(prefix + pickler.get(memo[id(x)][0]))
                 continue
             elif t is list and saves_lists:

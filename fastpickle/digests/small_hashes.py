@@ -12,7 +12,7 @@ Not for: which hooks such a pickler has, and whether they are known (`hooks`), n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
 from itertools import chain
@@ -36,18 +36,18 @@ from pickle import (
     STOP,
     TUPLE,
 )
-from types import FunctionType, NoneType
+from types import BuiltinMethodType, FunctionType, NoneType
 from typing import Any, Final
 
 from .. import hooks
-from .._stdlib import TELLS_WHOSE
+from .._stdlib import NOT_WRITTEN, TELLS_WHOSE
 from ..accelerator.splicing import write_dump
-from ..engine.columns import write_int
+from ..engine.columns import forget, pack_get, write_int
+from ..engine.levels import put
 from ..hooks import COLD, Plan
 from ..interrupts import GivenUp, is_interrupt
 from ..older import is_to_be_adapted
 from ..opcodes import (
-    BINGET,
     BINPUT,
     SHORT_BINBYTES,
     SHORT_BINUNICODE,
@@ -57,20 +57,22 @@ from ..opcodes import (
     pack_binunicode,
 )
 from ..rules import HashRule
-from .hashing import is_worth_a_plan
+from .hashing import is_worth_a_plan, rule_of
 from .shapes import LONG_HEADERS, are_sortable
 
-__all__ = ["at_once"]
+__all__ = ["MOST_ITEMS", "at_once", "write_part"]
 
 #: A container of more items is left to `hashing`.
-_MOST_ITEMS: Final = 24
+MOST_ITEMS: Final = 24
 #: When there are so many pieces, no container is opened any more; so no number of the memo needs more than a byte.
 _MOST_PIECES: Final = 120
 #: A longer text or bytes is left to it, too: it would be copied in vain if what comes behind is not small.
 _LONGEST: Final = 4096
-#: By protocol: what encodes an atom, by the id of its type, since the hash of a type may be anybody's; bytes are one
-#: where they are not memoized.
+#: By protocol: what encodes an atom, or bytes, by the id of its type, since the hash of a type may be anybody's.
 _Atoms = dict[int, Callable[[Any], bytes]]
+#: No part is written behind so much in the memo; and so many numbers of it are for a part, which no container can open.
+_MOST_BEFORE: Final = 1 << 16
+_MOST_PUTS: Final = 1 << 10
 
 
 def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
@@ -113,8 +115,27 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
     return COLD if goes_by_hooks else False
 
 
-def _is_written(pickler: Any, obj: Any, t: type) -> bool:
-    """Write a whole dump, if nothing in it is found not to be small plain data, and tell whether it is written."""
+def write_part(pickler: Any, obj: Any, t: type) -> bool | None:
+    """Write a container in a dump that goes hook by hook, if it is small plain data, and tell whether it is written.
+
+    Args:
+        pickler: one with COLD in force.
+        obj: a list, dict or tuple that is not in the memo, of a few items up to MOST_ITEMS.
+        t: its type.
+
+    Returns:
+        None if there is something in it of which nothing is known; nothing is written then, nor if it is False.
+    """
+    try:
+        rule = rule_of(pickler)
+        is_small = None if rule is None else _is_small(obj, t, rule)
+        return is_small and _is_part_written(pickler, obj, t)
+    except RecursionError:  # as above
+        return False
+
+
+def _plan_of(pickler: Any) -> Plan | None:
+    """Return the plan of a pickler, if it saves lists, dicts and tuples in a way that is known here."""
     plan = hooks.plan(pickler)
     rule = plan.hash_rule
     if (
@@ -122,44 +143,112 @@ def _is_written(pickler: Any, obj: Any, t: type) -> bool:
         or not plan.save_list is plan.save_tuple is hooks.hash_savers[list][1]
         or (plan.save_dict is not plan.save_list and plan.is_plain_dict is None)
         or (rule.is_unsorted is not None and rule.is_unsorted(pickler))
+        or type(pickler.framer.file_write) is not BuiltinMethodType
+        or type(pickler.framer.file_write.__self__) is not BytesIO
     ):
-        return False
-    state = pickler.__dict__
-    framer = state["framer"]
-    memo = state["memo"]
-    file_write = framer.file_write
-    if memo or framer.current_frame is not None or type(file_write.__self__) is not BytesIO:
+        return None
+    return plan
+
+
+def _is_written(pickler: Any, obj: Any, t: type) -> bool:
+    """Write a whole dump, if nothing in it is found not to be small plain data, and tell whether it is written."""
+    plan = _plan_of(pickler)
+    framer = pickler.framer
+    memo = pickler.memo
+    if plan is None or memo or framer.current_frame is not None:
         return False
     proto = plan.proto
-    is_plain_dict = None if plan.is_plain_dict is None else partial(plan.is_plain_dict, pickler)
-    pieces: list[bytes] = []
-    puts = _PUTS[proto]
+    rule: Any = plan.hash_rule
     others = None if rule.others is None else rule.others(pickler)
-    try:
-        if t is dict or t is list or t is tuple:
-            atoms = _ATOMS[rule.memoizes_bytes][proto]
-            is_all = _encode(obj, t, memo, pieces, atoms, puts, is_plain_dict, others)
-        else:
-            is_all = others is not None and others.encode(obj, t, memo, pieces, puts.__getitem__)
-    except BaseException as exc:
-        memo.clear()
-        # Surrogates; keys that cannot be compared; another thread has changed a dict, or too deep.
-        if not isinstance(exc, (_TooLong, UnicodeEncodeError, TypeError, RuntimeError)) or is_interrupt(exc):
-            raise
-        return False
-    if is_all:
-        pieces.append(STOP)
-        if write_dump(file_write, proto, b"".join(pieces)):
+    data = _encoded(pickler, plan, obj, t, memo, _PUTS[proto], others)
+    if data is not None:
+        if write_dump(framer.file_write, proto, data + STOP):
             if others is not None:
                 others.finish()
             return True
-    memo.clear()
+        memo.clear()
     return False
 
 
-def _is_small(obj: Any, t: type, rule: HashRule) -> bool:
-    """Tell whether there are few items in a container, all of which may be encoded, and probably little in them."""
-    if not 0 < len(obj) <= _MOST_ITEMS:
+def _is_part_written(pickler: Any, obj: Any, t: type) -> bool:
+    """Write a part of a dump, if the frame is not full before its last object; tell whether it is written."""
+    plan = _plan_of(pickler)
+    memo = pickler.memo
+    before = len(memo)
+    if plan is None or before > _MOST_BEFORE:
+        return False
+    rule: Any = plan.hash_rule
+    others = None if rule.others is None else rule.others(pickler)
+    data = _encoded(pickler, plan, obj, t, memo, _puts_from(plan.proto, before), others, True)
+    if data is None:
+        return False
+    framer = pickler.framer
+    frame = framer.current_frame
+    if frame is None or frame.tell() + len(data) < framer._FRAME_SIZE_TARGET:
+        try:
+            pickler.write(data)
+        except NOT_WRITTEN as exc:
+            if is_interrupt(exc):
+                raise
+        else:
+            if others is not None:
+                others.finish()
+            return True
+    forget(memo, before)
+    return False
+
+
+def _encoded(
+    pickler: Any,
+    plan: Plan,
+    obj: Any,
+    t: type,
+    memo: dict[int, tuple[int, Any]],
+    puts: Sequence[bytes],
+    others: Any,
+    is_part: bool = False,
+) -> bytes | None:
+    """Return the opcodes of an object; None if it is not small plain data, and then there is nothing in the memo.
+
+    Args:
+        pickler, plan: whose.
+        obj, t: the object, and its type.
+        memo, puts, others, is_part: as for `_encode`.
+    """
+    pieces: list[bytes] = []
+    before = len(memo)
+    is_all = False
+    try:
+        if t is dict or t is list or t is tuple:
+            is_plain_dict = None if plan.is_plain_dict is None else partial(plan.is_plain_dict, pickler)
+            atoms = _ATOMS[plan.hash_rule.memoizes_bytes][plan.proto]  # type: ignore[union-attr]  # there is one
+            is_all = _encode(obj, t, memo, pieces, atoms, puts, is_plain_dict, others, is_part)
+        else:
+            is_all = others is not None and others.encode(obj, t, memo, pieces, puts.__getitem__)
+    except (
+        Exception
+    ) as exc:  # keys that cannot be compared; another thread has changed a dict; too deep; the memo is odd
+        if is_interrupt(exc):
+            raise
+    finally:
+        if not is_all:
+            while len(memo) > before:  # no function is called: the stack may be full
+                memo.popitem()
+    return b"".join(pieces) if is_all else None
+
+
+def _puts_from(proto: int, before: int) -> Sequence[bytes]:
+    """Return the opcodes that memoize, by the number, as far as a part may need them behind so many."""
+    puts = _more_puts[proto >= 4]
+    if before + _MOST_PUTS > len(puts):
+        puts = [put(proto, i) for i in range(2 * (before + _MOST_PUTS))]
+        _more_puts[proto >= 4] = puts  # whole, as another thread may make one, too
+    return puts
+
+
+def _is_small(obj: Any, t: type, rule: HashRule) -> bool | None:
+    """Tell whether there are few items in a container, and probably little in them; None if one cannot be encoded."""
+    if not 0 < len(obj) <= MOST_ITEMS:
         return False
     try:
         values = [*(obj.values() if t is dict else obj)]
@@ -170,7 +259,7 @@ def _is_small(obj: Any, t: type, rule: HashRule) -> bool:
     if not hooks.PLAIN_IDS.issuperset(map(id, map(type, values))):
         is_other = rule.is_other
         if is_other is None or not all(id(type(x)) in hooks.PLAIN_IDS or is_other(type(x)) for x in values):
-            return False
+            return None
     return _are_few(values)
 
 
@@ -195,23 +284,25 @@ def _encode(
     memo: dict[int, tuple[int, Any]],
     pieces: list[bytes],
     atoms: _Atoms,
-    puts: tuple[bytes, ...],
+    puts: Sequence[bytes],
     is_plain_dict: Callable[[dict[Any, Any]], bool] | None,
     others: Any,
+    is_part: bool,
 ) -> bool:
     """Append the opcodes of a container to `pieces`, and add what is memoized to the memo; tell whether that is all.
 
     Args:
         owner: the container, which is not in the memo.
         t: its type.
-        memo: the pickler's, which was empty before the dump.
+        memo: the pickler's.
         pieces: as they are before it.
         atoms: what encodes those of a type.
         puts: the opcodes that memoize, by the number.
         is_plain_dict: tells whether a library's entry would save a dict as stock does; or None.
         others: encodes what is no plain data, if the library knows it (`others` of the rule); or None.
+        is_part: whether there may be something in the memo from before, an atom as well.
     """
-    if len(owner) > _MOST_ITEMS or len(pieces) > _MOST_PIECES:
+    if len(owner) > MOST_ITEMS or len(pieces) > _MOST_PIECES:
         return False
     # All goes by a snapshot that is taken by one call, as stock takes one of each batch: another thread may change it.
     batch: Any
@@ -219,8 +310,8 @@ def _encode(
         pairs = [*owner.items()]
         n = len(pairs)
         if (
-            (is_plain_dict is not None and not is_plain_dict(owner))
-            or not are_sortable([key for key, _ in pairs])
+            not are_sortable([key for key, _ in pairs])
+            or (is_plain_dict is not None and not is_plain_dict(owner))  # which compares keys with a name
             or (n > 1 and not _are_few([value for _, value in pairs]))
         ):
             return False
@@ -240,6 +331,10 @@ def _encode(
         pieces.append((EMPTY_LIST if t is list else EMPTY_DICT) + puts[i])
         if n > 1:
             pieces.append(MARK)
+    if is_part:
+        batch = [*batch]
+        if not memo.keys().isdisjoint([id(x) for x in batch if id(type(x)) in atoms]):
+            return False  # somebody has put it there
     for x in batch:
         t_of_x = type(x)
         encode = atoms.get(id(t_of_x))
@@ -248,14 +343,23 @@ def _encode(
             continue
         key = id(x)
         if key in memo:
-            pieces.append(BINGET[memo[key][0]])
+            if is_part and not _is_fetched(t_of_x, memo[key]):
+                return False
+            pieces.append(pack_get(memo[key][0]))
         elif t_of_x is dict or t_of_x is list or t_of_x is tuple:
             if not x and t_of_x is tuple:
                 pieces.append(EMPTY_TUPLE)
-            elif not _encode(x, t_of_x, memo, pieces, atoms, puts, is_plain_dict, others):
+            elif not _encode(x, t_of_x, memo, pieces, atoms, puts, is_plain_dict, others, is_part):
                 return False
+        elif t_of_x is bytes and _BYTES in atoms and len(pieces) <= _MOST_PIECES:  # they are memoized
+            i = len(memo)
+            memo[key] = i, x
+            pieces += _bytes(x), puts[i]
         elif (
-            others is None or len(pieces) > _MOST_PIECES or not others.encode(x, t_of_x, memo, pieces, puts.__getitem__)
+            others is None
+            or len(pieces) > _MOST_PIECES
+            or (is_part and not others.is_new(x, t_of_x, memo))
+            or not others.encode(x, t_of_x, memo, pieces, puts.__getitem__)
         ):
             return False
     if t is tuple:
@@ -268,6 +372,14 @@ def _encode(
     elif n:
         pieces.append(_ENDS[t is dict, n > 1])
     return True
+
+
+def _is_fetched(t: type, entry: Any) -> bool:
+    """Tell whether stock would fetch an object that is in the memo, which somebody may have put there.
+
+    An array, or a builtin function, is replaced by the library's `save` before that.
+    """
+    return id(t) in _FETCHED and type(entry) is tuple and len(entry) == 2 and type(entry[0]) is int
 
 
 def _text(headers: tuple[bytes, ...], x: str) -> bytes:
@@ -294,12 +406,19 @@ def _atoms(proto: int, memoizes_bytes: bool) -> _Atoms:
         bool: (NEWFALSE, NEWTRUE).__getitem__,
         NoneType: {None: NONE}.__getitem__,
     }
-    if proto >= 3 and not memoizes_bytes:
-        encoders[bytes] = _bytes
-    return {id(t): encode for t, encode in encoders.items()}
+    found = {id(t): encode for t, encode in encoders.items()}
+    if proto >= 3:
+        found[_BYTES if memoizes_bytes else id(bytes)] = _bytes
+    return found
 
 
+#: Stands in the table where bytes are memoized, and have an opcode; no id is that.
+_BYTES: Final = 0
 _ATOMS: Final = [[_atoms(proto, memoizes_bytes) for proto in range(6)] for memoizes_bytes in (False, True)]
+#: The types, by id, of what is memoized as it is.
+_FETCHED: Final = frozenset(map(id, (dict, list, tuple, bytes, type, FunctionType)))
 _key: Final = itemgetter(0)
 _PUTS: Final = [(MEMOIZE,) * 256 if proto >= 4 else BINPUT for proto in range(6)]
+#: The same for parts, below protocol 4 and from there on: ever longer ones.
+_more_puts: Final[list[Sequence[bytes]]] = [BINPUT, (MEMOIZE,)]
 _ENDS: Final = {(False, False): APPEND, (False, True): APPENDS, (True, False): SETITEM, (True, True): SETITEMS}

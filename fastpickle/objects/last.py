@@ -43,7 +43,9 @@ class _Last:
         few_left: at how many more dumps it is asked whether they are like that, and go hook by hook without a look at
             them; then, or once there was more in one, the next one is looked at.
         patience_with_few: how many these were to be, the last time that one was looked at; 0 before the first one.
+        few_much: the ids of the classes of what a library's pickler dumped hook by hook though it was not little.
         few_refused: the ids of those of these classes at which C gives up.
+        aside: the id of a library's pickler whose dump goes hook by hook since `begin` has found that it does.
         held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
         looks_for_nothing: how many looks in a row at what is dumped found only plain data (`small`).
         large: the id of the class of the last instance that a library's dump was large of; 0 if there was none.
@@ -57,9 +59,9 @@ class _Last:
     """
 
     __slots__ = (
-        "few", "few_left", "few_refused", "gave_up_for", "held", "kind", "large", "like", "looks_for_nothing", "much",
-        "not_at_once", "not_brief", "not_soon_brief", "patience", "patience_with_few", "patience_with_much",
-        "patience_with_numbers", "refused", "root",
+        "aside", "few", "few_left", "few_much", "few_refused", "gave_up_for", "held", "kind", "large", "like",
+        "looks_for_nothing", "much", "not_at_once", "not_brief", "not_soon_brief", "patience", "patience_with_few",
+        "patience_with_much", "patience_with_numbers", "refused", "root",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -71,6 +73,8 @@ class _Last:
         self.few_left = 0
         self.patience_with_few = 0
         self.few_refused: set[int] = set()
+        self.few_much: set[int] = set()
+        self.aside = 0
         self.gave_up_for = 0
         self.kind: Callable[..., Any] | None = None
         self.like: tuple[int, ...] = ()
@@ -169,6 +173,7 @@ class _Last:
         if len(few) >= _MOST_REMEMBERED:
             few.clear()
             self.few_refused.clear()
+            self.few_much.clear()
         is_again = few.issuperset(map(id, types))
         self.patience_with_few = min(2 * self.patience_with_few + 1, _MOST_PATIENCE) if is_again else _PATIENCE
         few.update(map(id, types))

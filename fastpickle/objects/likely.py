@@ -38,6 +38,7 @@ __all__ = [
     "is_for_stock",
     "is_leaf",
     "is_little",
+    "is_plain_at_top",
     "is_row_for_stock",
     "is_somebodys",
     "only_reads",
@@ -125,6 +126,11 @@ def is_for_stock(t: type) -> bool:
 
 #: Those that C saves without a reduce.
 _FOR_C = PLAIN_IDS | frozenset(map(id, (type, FunctionType, BuiltinFunctionType)))
+
+
+def is_plain_at_top(obj: Any, t: type) -> bool:
+    """Tell whether all items of a container, or all values of a dict, are atoms or containers."""
+    return PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
 
 
 def are_for_stock(obj: Any, t: type) -> bool:
