@@ -45,7 +45,7 @@ from pickle import (
     PicklingError,
 )
 from struct import pack
-from types import CellType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from . import graft, hooks
@@ -228,6 +228,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         if now is not FEW and now is not ASIDE:  # there was a plan
                             last.few_left = 0
             else:
+                last.aside = 0
                 self.save(obj)
                 if last.aside == id(self):
                     learn_from_few(self, obj, t)
@@ -505,7 +506,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         (n > _MANY_MEMOIZED or n == 0)
                         and "_fastpickle_dump" not in self.__dict__
                         # What such a `save` does for an array takes longer by a plan, where there is little beside it.
-                        and not (type(self).save in hooks.rewriting_saves and is_somebodys(t))
+                        and not (
+                            type(type(self).save) is FunctionType  # another one may have no hash
+                            and type(self).save in hooks.rewriting_saves
+                            and is_somebodys(t)
+                        )
                     )
                     if n > _LARGE:
                         last.large = last.root
