@@ -3,6 +3,7 @@
     at_once(pickler, obj)   allowed, and empty memo? --+-- all of it is small: PROTO [ obj ] STOP   -> the file
                                                        +-- something is not:   nothing, as if it had not been tried;
                                                            the loop, or hook by hook, which is COLD
+    write_part(pickler, obj)   a dict or list on that way, as the state of a model, in the same manner
 
 A library's digest takes some 20 us, most of it for the hooks that each object goes through.  Here are none, as in
 `hashing`, which takes 6 us to begin.
@@ -64,14 +65,15 @@ __all__ = ["MOST_ITEMS", "at_once", "write_part"]
 
 #: A container of more items is left to `hashing`.
 MOST_ITEMS: Final = 24
-#: When there are so many pieces, no container is opened any more; so no number of the memo needs more than a byte.
+#: When there are so many pieces, no container is opened any more; so no number of the memo needs more than a byte in a
+#: dump that is encoded whole.
 _MOST_PIECES: Final = 120
 #: A longer text or bytes is left to it, too: it would be copied in vain if what comes behind is not small.
 _LONGEST: Final = 4096
 #: By protocol: what encodes an atom, or bytes, by the id of its type, since the hash of a type may be anybody's.
 _Atoms = dict[int, Callable[[Any], bytes]]
-#: No part is written behind so much in the memo; and so many numbers of it are for a part, which no container can open.
-_MOST_BEFORE: Final = 1 << 16
+#: No part is written behind more in the memo than that; and no part needs so many numbers of it.
+_MOST_BEFORE: Final = 1 << 14
 _MOST_PUTS: Final = 1 << 10
 
 
@@ -110,8 +112,9 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
             and _is_written(pickler, obj, t)
         ):
             return True
-    except RecursionError:  # stock needs fewer frames for what takes but one
-        pass
+    except RuntimeError as exc:  # stock needs fewer frames for what takes but one; another thread has changed a dict
+        if is_interrupt(exc):
+            raise
     return COLD if goes_by_hooks else False
 
 
@@ -153,9 +156,11 @@ def _plan_of(pickler: Any) -> Plan | None:
 def _is_written(pickler: Any, obj: Any, t: type) -> bool:
     """Write a whole dump, if nothing in it is found not to be small plain data, and tell whether it is written."""
     plan = _plan_of(pickler)
+    if plan is None:
+        return False
     framer = pickler.framer
-    memo = pickler.memo
-    if plan is None or memo or framer.current_frame is not None:
+    memo = pickler.__dict__["memo"]
+    if memo or framer.current_frame is not None:
         return False
     proto = plan.proto
     rule: Any = plan.hash_rule
@@ -173,9 +178,11 @@ def _is_written(pickler: Any, obj: Any, t: type) -> bool:
 def _is_part_written(pickler: Any, obj: Any, t: type) -> bool:
     """Write a part of a dump, if the frame is not full before its last object; tell whether it is written."""
     plan = _plan_of(pickler)
-    memo = pickler.memo
+    if plan is None:
+        return False
+    memo = pickler.__dict__["memo"]
     before = len(memo)
-    if plan is None or before > _MOST_BEFORE:
+    if before > _MOST_BEFORE:
         return False
     rule: Any = plan.hash_rule
     others = None if rule.others is None else rule.others(pickler)
@@ -225,9 +232,7 @@ def _encoded(
             is_all = _encode(obj, t, memo, pieces, atoms, puts, is_plain_dict, others, is_part)
         else:
             is_all = others is not None and others.encode(obj, t, memo, pieces, puts.__getitem__)
-    except (
-        Exception
-    ) as exc:  # keys that cannot be compared; another thread has changed a dict; too deep; the memo is odd
+    except Exception as exc:  # keys that cannot be compared, a dict that another thread has changed; too deep
         if is_interrupt(exc):
             raise
     finally:
