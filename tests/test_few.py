@@ -24,7 +24,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import objects
-from oracle.allowed import PYPY
+from oracle.allowed import DILL_PICKLES_CODE, PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run, check
 from oracle.engines import ORACLE, OURS, PURE, Pure, Stock
 from oracle.parts import APartOf
@@ -1156,6 +1156,7 @@ class Calls:
         return Calls, ()
 
 
+@pytest.mark.skipif(not DILL_PICKLES_CODE, reason="dill pickles no code objects there")
 def test_dump_within_a_dump_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered is the `save` of the pickler that went hook by hook: another one may be anybody's."""
     dill = pytest.importorskip("dill", reason="dill is not installed")
