@@ -690,13 +690,8 @@ def entries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         assert cls.dispatch[dict] is dill._dill.save_module_dict
 
 
-@pytest.mark.usefixtures("entries")
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-@pytest.mark.parametrize("name", ARRAYS)
-def test_arrays(name: str, protocol: int, tried: list[bool]) -> None:
-    """The digest, too, which is of the arrays' bytes in their order, and then of the pickle."""
-    make, is_at_once = ARRAYS[name]
-    obj = make()
+def _compare(obj: Any, protocol: int) -> None:
+    """Hash an object, and then more by the same hasher: with stock, installed, and by our base."""
     for base in _Stock, fastpickle.Pickler:
         found = []
         for is_installed in (False, True):
@@ -705,6 +700,16 @@ def test_arrays(name: str, protocol: int, tried: list[bool]) -> None:
                 hasher = made(cls, protocol)
                 found.append([outcome(hasher, obj), outcome(hasher, [obj, "more"])])
         assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("entries")
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays(name: str, protocol: int, tried: list[bool]) -> None:
+    """The digest, too, which is of the arrays' bytes in their order, and then of the pickle."""
+    make, is_at_once = ARRAYS[name]
+    obj = make()
+    _compare(obj, protocol)
     assert tried[::2] == [is_at_once and protocol == 3] * 2  # the others may have something in the memo
 
 
@@ -950,15 +955,9 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
 def test_parts(name: str, protocol: int, parts: list[bool | None]) -> None:
     make, n = PARTS[name]
     obj = make()
-    for base in _Stock, fastpickle.Pickler:
-        found = []
-        for is_installed in (False, True):
-            cls = joblib.hashing.NumpyHasher if base is _Stock or not is_installed else joblib_backend.NumpyHasher
-            with fastpickle.patched() if is_installed else nullcontext():
-                hasher = made(cls, protocol)
-                found.append([outcome(hasher, obj), outcome(hasher, [obj, "more"])])
-        assert found[0] == found[1]
-    if cls.dispatch[dict] is _Stock.save_dict:  # dill's entry is asked about each dict that is as long as `__main__`'s
+    _compare(obj, protocol)
+    # dill's entry leaves each dict to dill that is as long as `__main__`'s.
+    if joblib.hashing.Hasher.dispatch[dict] is _Stock.save_dict:
         assert protocol != 3 or parts.count(True) == 2 * n
     else:
         assert True in parts or name != "many"
