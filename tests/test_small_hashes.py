@@ -1309,6 +1309,7 @@ def test_nothing_is_left(obj: Any) -> None:
     held = Held()
     ref = weakref.ref(held)
     is_enabled = gc.isenabled()
+    gc.collect()  # the hashers of other tests
     gc.disable()
     try:
         with fastpickle.patched(), suppress(Exception):  # a class that is local cannot be saved
