@@ -81,7 +81,6 @@ from .hooks import (
     CONTAINER_IDS,
     FEW,
     PLAIN,
-    PLAIN_IDS,
     Plan,
     entry_writers,
     hash_rules,
@@ -89,7 +88,7 @@ from .hooks import (
 )
 from .interrupts import is_interrupt
 from .objects.last import MOST_OF_FEW, last
-from .objects.likely import is_little, is_somebodys, somebodys
+from .objects.likely import is_little, is_plain_at_top, is_somebodys, somebodys
 from .objects.values import AS_CLASS, old_value, value_by
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
@@ -573,7 +572,7 @@ def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write:
             )
         held: Any = obj.values() if t is dict else obj
         if n >= _FOR_ATOMS:
-            return t is list or n >= MANY_ITEMS or PLAIN_IDS.issuperset(map(id, map(type, held)))
+            return t is list or n >= MANY_ITEMS or is_plain_at_top(obj, t)
         x = next(iter(held), None)
         if type(x) is tuple:
             return n * (len(x) + 1) >= _FOR_ATOMS

@@ -66,7 +66,6 @@ def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
         save = type(pickler).save
         if type(memo) is not dict or (len(memo) > MOST_OF_FEW and save is hooks.own_save):
             return
-        (last.few_much.add if len(memo) > MOST_OF_FEW else last.few_much.discard)(id(t))
         types = types_at_top(obj, t)
         is_choice = hooks.choosy_saves.get(save, is_for_stock)
         refused = [x for x in types if is_for_stock(x) or is_choice(x)]
@@ -74,6 +73,12 @@ def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
             last.remember_few(save, refused or types, refused)
         elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps
             last.remember_few(save, types, refused)
+        else:
+            return
+        if len(memo) > MOST_OF_FEW:
+            last.few_much.add(id(t))
+        else:
+            last.few_much.discard(id(t))
     except Exception as exc:  # the stack is full, and all is written; another thread has changed a dict
         if type(exc) is not RecursionError and is_interrupt(exc):
             raise
