@@ -65,15 +65,15 @@ def is_somebodys(t: type) -> bool:
         if own:
             if c is object or of_class.get("__getstate__") is DATACLASS_GETSTATE or t in STDLIBS:
                 return False
-            for name in own if c.__flags__ & HEAP_TYPE else ():
-                function = of_class[name]
-                if name in REDUCES and bytecode.known(function) is None:
-                    if c is t:
-                        _remember(somebodys, t, (ref(t), name, id(function)))
-                    return True
             try:
+                for name in own if c.__flags__ & HEAP_TYPE else ():
+                    function = of_class[name]
+                    if name in REDUCES and bytecode.known(function) is None:
+                        if c is t:
+                            _remember(somebodys, t, (ref(t), name, id(function)))
+                        return True
                 return _has_no_names(t)
-            except RecursionError:  # hook by hook there may be enough of the stack
+            except RecursionError:  # hook by hook there may be enough of the stack; or an audit hook takes a frame
                 return True
     return False
 
