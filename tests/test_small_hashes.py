@@ -30,6 +30,7 @@ import fastpickle
 from fastpickle import hooks
 from fastpickle import pickler as own_pickler
 from fastpickle.digests import hashed, small_hashes
+from fastpickle.doubts import Dump
 from fastpickle.rules import HashRule
 
 if PYPY:
@@ -189,9 +190,30 @@ def test_same_bytes_of_datasets(name: str, protocol: int, tried: list[bool]) -> 
     expected = [outcome(pickler, obj) for pickler in (_with_stream(cls, protocol),) * 2]
     with fastpickle.patched():
         assert [outcome(pickler, obj) for pickler in (_with_stream(cls, protocol),) * 2] == expected
+    own = fastpickle.backends.datasets.Pickler
+    assert [outcome(pickler, obj) for pickler in (_with_stream(own, protocol),) * 2] == expected
     if protocol == 2 and name in ("bytes", "shared", "keys that are bytes"):
         is_at_once = False  # there is no opcode for bytes
-    assert is_at_once is None or tried == [is_at_once, False]
+    assert is_at_once is None or tried == [is_at_once, False] * 2
+
+
+@pytest.mark.skipif(datasets is None, reason="datasets is not installed")
+@pytest.mark.parametrize("owner", ["dill's", "datasets'"])
+def test_dump_of_somebodys(owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our backend calls that which datasets' Pickler has, or dill's."""
+    theirs = datasets.utils._dill
+    cls = theirs.dill.Pickler if owner == "dill's" else theirs.Pickler
+    original = theirs.dill.Pickler.dump
+    seen = []
+
+    def dump(self: Any, obj: Any) -> None:
+        seen.append(obj)
+        original(self, obj)
+
+    monkeypatch.setattr(cls, "dump", dump)
+    expected = theirs.dumps([1])
+    assert fastpickle.backends.datasets.dumps([1]) == expected
+    assert seen == [[1], [1]]
 
 
 @pytest.mark.skipif(datasets is None, reason="datasets is not installed")
@@ -1336,6 +1358,59 @@ def test_memo_of_somebodys(known: Any) -> None:
             _Stock.memoize(hasher, known)
             found.append(outcome(hasher, obj))
     assert found[0] == found[1]
+
+
+_ROWS: Any = {
+    "12 ints": [*range(12)],
+    "texts and records": [*"ab", {"a": 5, "HASHED": 1.5, "k": None}, [True], ()] * 20,
+    "records": [{"a": 5, "HASHED": 1.5, "k": None, "t": ()} for _ in range(99)],
+    "1,001": [5, "HASHED"] + [1.5, (), None, True] * 250,
+    "dict": {f"k{i}": (5, 1.5, None, "HASHED", True, ())[i % 6] for i in range(90)},
+    "arrays": [*([numpy.arange(5)] for _ in range(30))],
+}
+
+
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """What was found whenever the memo was looked at again."""
+    found: list[bool] = []
+    look = Dump.is_usual_again
+    monkeypatch.setattr(Dump, "is_usual_again", lambda dump: found.append(look(dump)) or found[-1])
+    return found
+
+
+@pytest.mark.parametrize("entry", [(1, None), (2**33, None), (-1, None), (True, None), (1, []), (0, 1, 2), [1, 2], 7], ids=repr)
+@pytest.mark.parametrize("known", [5, "HASHED", None, 1.5, True, ()], ids=repr)
+@pytest.mark.parametrize("rows", _ROWS.values(), ids=_ROWS)
+def test_data_behind_what_puts_into_the_memo(known: Any, entry: Any, rows: Any, again: list[bool]) -> None:
+    """The memo is looked at before much data: what is in it there is fetched, if it is what is never sought else."""
+    outcomes = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else nullcontext():
+            hasher = made(joblib.hashing.NumpyHasher, 3)
+            held = (*entry[:1], known) if entry in ((i, None) for i in (1, 2**33, -1, True)) else entry
+            obj = [Model(1, partial(hasher.memo.setdefault, id(known), held)), rows, {"a": rows, "b": [*rows]}]
+            error = None
+            try:
+                hasher.dump(obj)
+            except Exception as exc:
+                error = type(exc), str(exc), getattr(exc, "__notes__", None)
+            outcomes.append((error, hasher.stream.getvalue(), len(hasher.memo)))
+    assert outcomes[0] == outcomes[1]
+    assert not any(again)
+
+
+@pytest.mark.parametrize("known", [[], b"y", _dict], ids=["list", "bytes", "function"])
+@pytest.mark.parametrize("rows", _ROWS.values(), ids=_ROWS)
+def test_data_behind_somebodys_code(rows: Any, known: Any, again: list[bool]) -> None:
+    """Nothing that the data may be was put into the memo: it is not sought there again, until somebody's code runs."""
+    obj = [Model(known), rows, [known, *rows], Model(known), [rows, *rows] if isinstance(rows, list) else {**rows}]
+    outcomes = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else nullcontext():
+            outcomes.append(outcome(made(joblib.hashing.NumpyHasher, 3), obj))
+    assert outcomes[0] == outcomes[1]
+    assert True in again
 
 
 @pytest.mark.parametrize("obj", [numpy.dtype("f8"), numpy.arange(3), len, numpy.dtype([("a", "i4")])], ids=repr)

@@ -235,7 +235,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                         write(prefix)
                     outside(pickler, _stock_save_str, x)
                 else:
-                    write(prefix + pickler.get(memo[id(x)][0]))
+                    fetch(prefix, x)
                     continue
             elif t is int and (is_usual or id(x) not in memo):
                 if 0 <= x <= 255:
@@ -257,7 +257,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                 write(prefix + (NEWTRUE if x else NEWFALSE))
                 continue
             elif id(x) in memo and (id(t) in _PLAIN_IDS or not _is_replaced(plan, t)):
-                write(prefix + pickler.get(memo[id(x)][0]))
+                fetch(prefix, x)
                 continue
             elif t is list and saves_lists:
                 n = len(x)
@@ -268,6 +268,8 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                     + (MARK if 1 < n < BATCHSIZE else b"")
                 )
                 memo[id(x)] = i, x
+                if n > i and n >= _SHORTEST_RUN and not is_usual:
+                    look_again()
                 if 0 < n < BATCHSIZE:
                     batch = x[:]  # a snapshot, as stock takes one of each batch
                     if n >= _SHORTEST_RUN and is_usual:
@@ -346,6 +348,15 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                 return False
         return True
 
+    def fetch(prefix: bytes, x: Any) -> None:
+        if prefix:
+            write(prefix)
+        write(pickler.get(memo[id(x)][0]))  # which somebody may have made anything
+
+    def look_again() -> None:
+        nonlocal is_usual
+        is_usual = dump.is_usual_again()
+
     def _goes_on() -> bool:
         if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
             return False
@@ -365,6 +376,8 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                 shape = None
         write(prefix + opening + (MARK if n > 1 and shape is not None else b""))
         memo[id(x)] = i, x
+        if n > i and n >= _SHORTEST_RUN and not is_usual:
+            look_again()
         if n == 0:
             return True
         if shape is None:
