@@ -23,12 +23,14 @@ from .._stdlib import FRAMES_ARE_BYTESIO
 from ..digests import hashed
 from ..digests.shapes import are_sortable
 from ..doubts import outside
+from ..pickler import Pickler as _Base
 from ..rules import HashRule
 from ._source import digests
 
 try:
     import datasets
     from datasets.utils import _dill as _library
+    from dill import _dill
 
     from . import dill as _dill_backend
     from ._dill_own import is_quiet
@@ -68,6 +70,14 @@ class Pickler(_Original, _dill_backend.Pickler):  # type: ignore[misc]  # datase
     save = _own[_Original.save]
     memoize = _own[_Original.memoize]
     _batch_setitems = _own[_Original._batch_setitems]
+
+    def dump(self, obj: Any) -> None:
+        """Write a pickled representation of `obj` to the open file, as datasets' Pickler would."""
+        if _dill_backend._is_known and _Original.dump is _dill_backend._dill_dump:  # which calls stock's
+            _dill.logger.trace_setup(self)
+            _Base.dump(self, obj)
+        else:
+            _Original.dump(self, obj)
 
 
 def dump(obj: Any, file: Any) -> None:
