@@ -1379,7 +1379,9 @@ def again(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
-@pytest.mark.parametrize("entry", [(1, None), (2**33, None), (-1, None), (True, None), (1, []), (0, 1, 2), [1, 2], 7], ids=repr)
+@pytest.mark.parametrize(
+    "entry", [(1, None), (2**33, None), (-1, None), (True, None), (1, []), (0, 1, 2), [1, 2], 7], ids=repr
+)
 @pytest.mark.parametrize("known", [5, "HASHED", None, 1.5, True, ()], ids=repr)
 @pytest.mark.parametrize("rows", _ROWS.values(), ids=_ROWS)
 def test_data_behind_what_puts_into_the_memo(known: Any, entry: Any, rows: Any, again: list[bool]) -> None:
