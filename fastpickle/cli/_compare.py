@@ -4,6 +4,7 @@
                +- fastpickle      fastpickle.dumps --------------------+
                +- dill            dill.dumps, nothing installed -------+-- same bytes?
                +- dill_installed  dill.dumps in fastpickle.patched() --+
+               +- joblib.dump, joblib.dump_installed, ...: the same for each of LIBRARIES that is asked for
                +- c               pickle.dumps: the goal, only timed
 
 1. Every contender dumps the object once; the bytes of each accelerated one are compared with those
@@ -23,9 +24,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import io
 import pickle
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import ModuleType
 
 import fastpickle
@@ -34,6 +37,7 @@ from fastpickle.cli import _load, _timing
 __all__ = [
     "DIFFERENT",
     "IDENTICAL",
+    "LIBRARIES",
     "PAIRS",
     "VARYING",
     "CannotPickle",
@@ -44,10 +48,16 @@ __all__ = [
     "stock_state",
 ]
 
-Dump = Callable[[object, int], bytes]
-"""Pickles an object by a protocol."""
+Dump = Callable[[object, int], bytes | str]
+"""Pickles an object by a protocol, or makes the digest of its pickle."""
 
-PAIRS = {"fastpickle": "stock", "dill_installed": "dill"}
+INSTALLED = "_installed"
+"""What the name of a library's function ends with where it is timed in ``fastpickle.patched()``."""
+
+LIBRARIES = {"joblib.dump": "joblib", "joblib.hash": "joblib", "Hasher.hash": "datasets"}
+"""Function that pickles, to be timed if asked for -> the library that it is of, and the extra that installs that."""
+
+PAIRS = {"fastpickle": "stock", **{name + INSTALLED: name for name in ("dill", *LIBRARIES)}}
 """Accelerated contender -> its original: whose bytes it must write, whose time it is to beat."""
 
 RATIO_PAIRS = {**PAIRS, "c": "stock"}
@@ -151,21 +161,56 @@ def _has_c_pickler() -> bool:
     return pickle.Pickler.__module__ == "_pickle"
 
 
-def contenders(dill: ModuleType | None) -> dict[str, Dump]:
+def contenders(dill: ModuleType | None, libraries: Sequence[str] = ()) -> dict[str, Dump]:
     """List what is compared.
 
     Args:
         dill: The module dill, or None to leave it out.
+        libraries: Those of ``LIBRARIES`` that are wanted.
 
     Returns:
         Contender -> its dump function, in the order of the table.
+
+    Raises:
+        ImportError: If a library is not installed.
     """
     dumps: dict[str, Dump] = {"stock": stock_dumps, "fastpickle": fastpickle.dumps}
     if dill is not None:
-        dumps["dill"] = dumps["dill_installed"] = dill.dumps
+        dumps["dill"] = dumps["dill" + INSTALLED] = dill.dumps
+    for name in libraries:
+        dumps[name] = dumps[name + INSTALLED] = _function_of(name)
     if _has_c_pickler():
         dumps["c"] = pickle.dumps
     return dumps
+
+
+def _function_of(name: str) -> Dump:
+    """Find a library's function.
+
+    Args:
+        name: One of ``LIBRARIES``.
+
+    Returns:
+        The function, as if it were ``pickle.dumps``; a digest has no protocol of its own.
+
+    Raises:
+        ImportError: If the library is not installed.
+    """
+    library = importlib.import_module(LIBRARIES[name])
+    if name == "joblib.dump":
+        return partial(_dump_by_joblib, library.dump)
+    function = importlib.import_module("datasets.fingerprint").Hasher.hash if name == "Hasher.hash" else library.hash
+    return partial(_digest, function)
+
+
+def _dump_by_joblib(dump: Callable[..., object], obj: object, protocol: int) -> bytes:
+    file = io.BytesIO()
+    dump(obj, file, protocol=protocol)
+    return file.getvalue()
+
+
+def _digest(function: Callable[[object], str], obj: object, protocol: int) -> str:
+    return function(obj)
 
 
 stock_dumps: Dump = pickle._dumps  # type: ignore[attr-defined]
@@ -197,7 +242,7 @@ def measure_object(
         CannotPickle: If neither ``pickle._Pickler`` nor dill can pickle the object.
     """
     ways = {key: _contender(key, dump, obj, protocol) for key, dump in dumps.items()}
-    written: dict[str, bytes] = {}
+    written: dict[str, bytes | str] = {}
     failures: dict[str, str] = {}
     for key, way in ways.items():
         with way.around():
@@ -219,7 +264,7 @@ def measure_object(
     return Result(name, size, seconds, failures, checks)
 
 
-def _contender(key: str, dump: Dump, obj: object, protocol: int) -> _timing.Contender[bytes]:
+def _contender(key: str, dump: Dump, obj: object, protocol: int) -> _timing.Contender[bytes | str]:
     """Bind a dump function to the object and to the state in which it is timed.
 
     Args:
@@ -231,7 +276,7 @@ def _contender(key: str, dump: Dump, obj: object, protocol: int) -> _timing.Cont
     Returns:
         The contender.
     """
-    around = fastpickle.patched if key == "dill_installed" else _nothing_installed
+    around = fastpickle.patched if key.endswith(INSTALLED) else _nothing_installed
     return _timing.Contender(key, lambda: dump(obj, protocol), around)
 
 
@@ -257,7 +302,7 @@ def _check_not_installed() -> None:
         raise RuntimeError("fastpickle is installed where stock should be timed")
 
 
-def _compare_bytes(original: bytes, fast: bytes, way: _timing.Contender[bytes]) -> str:
+def _compare_bytes(original: bytes | str, fast: bytes | str, way: _timing.Contender[bytes | str]) -> str:
     """Compare what an accelerated contender wrote with what its original wrote.
 
     Args:

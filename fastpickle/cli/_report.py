@@ -20,12 +20,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from fastpickle.cli._compare import DIFFERENT, IDENTICAL, PAIRS, RATIO_PAIRS, VARYING, Result
+from fastpickle.cli._compare import DIFFERENT, IDENTICAL, INSTALLED, PAIRS, RATIO_PAIRS, VARYING, Result
 
 __all__ = ["progress", "show", "times_faster"]
 
-PICKLERS = {"stock": "_Pickler", "dill": "dill"}
-"""Original -> what its rows are called."""
+PICKLERS = {"stock": "_Pickler"}
+"""Original -> what its rows are called, if not so."""
 
 SAID = {
     IDENTICAL: "bytes identical",
@@ -130,7 +130,7 @@ def _table(results: list[Result], document: dict[str, Any]) -> Table:
             if original in result.seconds or fast in result.seconds:
                 before, after = result.seconds.get(original), result.seconds.get(fast)
                 times = (_duration(before), _duration(after), c_time)
-                table.add_row(name, PICKLERS[original], *times, _verdict(result, fast), style=style)
+                table.add_row(name, PICKLERS.get(original, original), *times, _verdict(result, fast), style=style)
                 name = c_time = ""
     return table
 
@@ -147,7 +147,10 @@ def _verdict(result: Result, fast: str) -> str:
     """
     ratio = result.ratio(fast)
     if ratio is not None:
-        return f"{times_faster(ratio)}, {SAID[result.checks[fast]]}"
+        said = SAID[result.checks[fast]]
+        if PAIRS[fast].endswith("hash"):  # which makes a digest of them
+            said = said.replace("bytes", "digests")
+        return f"{times_faster(ratio)}, {said}"
     return "works where it failed before" if fast in result.seconds else "FAILS, but not before"
 
 
@@ -182,8 +185,9 @@ def _summary(means: dict[str, float], count: int) -> str:
     parts = []
     if "fastpickle" in means:
         parts.append(f"fastpickle {times_faster(means['fastpickle'])} than _Pickler")
-    if "dill_installed" in means:
-        parts.append(f"dill {times_faster(means['dill_installed'])} after install()")
+    for fast, original in PAIRS.items():
+        if fast.endswith(INSTALLED) and fast in means:
+            parts.append(f"{original} {times_faster(means[fast])} after install()")
     if "c" in means:
         parts.append(f"C pickle {times_faster(means['c'])} than _Pickler")
     over = f"Geometric mean over {count} workloads: " if count > 1 else "In short: "

@@ -48,6 +48,7 @@ examples:
   python -m fastpickle bench                             all workloads: about a minute
   python -m fastpickle bench --quick --data events.json  your own data
   python -m fastpickle bench --import shop.models:CACHE  an object of your program
+  python -m fastpickle bench --library joblib.hash       what joblib.Memory waits for, too
   python -m fastpickle bench --workload json_records --protocol 5
 
 A pickle given to --data is loaded, and loading a pickle executes whatever code it names: give only
@@ -96,6 +97,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action="append",
         default=[],
         help="measure this workload; may be repeated (default: all, or none with --data, --import)",
+    )
+    parser.add_argument(
+        "--library",
+        metavar="FUNCTION",
+        action="append",
+        default=[],
+        choices=_compare.LIBRARIES,
+        help=f"time this before and after install() too: {', '.join(_compare.LIBRARIES)}; may be repeated",
     )
     parser.add_argument("--list", action="store_true", help="list the workloads and stop")
     parser.add_argument(
@@ -152,12 +161,13 @@ def _bench(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         _check_writable(arguments.json)
     makers = _choose(arguments)
+    _import_libraries(arguments.library)
     notes: list[str] = []
     if CPickler is None and os.environ.get("FASTPICKLE_PURE"):
         notes.append("FASTPICKLE_PURE is set: the C pickler writes no part of what fastpickle and dill dump.")
     results: list[_compare.Result] = []
     with _compare.stock_state(notes) as dill, report.progress(len(makers)) as step:
-        dumps = _compare.contenders(dill)
+        dumps = _compare.contenders(dill, arguments.library)
         for name, make in makers.items():
             result = _compare.measure_object(name, make(), dumps, protocol, plan, step(name))
             results.append(result)
@@ -182,6 +192,23 @@ def _import_report() -> ModuleType:
     except ImportError:
         raise BenchError("rich is not installed: pip install 'fastpickle[bench]'") from None
     return importlib.import_module("fastpickle.cli._report")
+
+
+def _import_libraries(names: list[str]) -> None:
+    """Import the libraries whose functions are to be timed.
+
+    Args:
+        names: Those of ``_compare.LIBRARIES`` that are wanted.
+
+    Raises:
+        BenchError: If one cannot be imported.
+    """
+    for name in names:
+        library = _compare.LIBRARIES[name]
+        try:
+            importlib.import_module(library)
+        except ImportError as error:
+            raise BenchError(f"{name}: {_load.one_line(error)}; pip install 'fastpickle[{library}]'") from None
 
 
 def _choose(arguments: argparse.Namespace) -> dict[str, Callable[[], object]]:
