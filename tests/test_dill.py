@@ -798,6 +798,19 @@ def test_class_that_a_reduce_gives(n: int, last: Any, protocol: int) -> None:
 
 
 @pytest.mark.skipif(CPickler is None or PYPY, reason="there is no C pickler")
+@pytest.mark.parametrize("first", ["__name__", "name"])
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_name_that_another_chunk_has_memoized(first: str, protocol: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module's dict is found by a key that C fetches, as it was written as a text among long ones, chunks before."""
+    module = types.ModuleType("module_of_test_dill")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    data = [first, *(f"{i}" * 120 for i in range(12_000)), *map(str, range(60_000)), vars(module), *map(str, range(9))]
+    expected = dill.dumps(data, protocol)
+    with fastpickle.patched():
+        assert dill.dumps(data, protocol) == expected
+    assert backend.dumps(data, protocol) == expected
+
+
 def test_c_pickler_after_dills_edits() -> None:
     """What dumps() keeps for the next dump has the plan in force, not that of before dill changed stock's table."""
     try:

@@ -233,6 +233,46 @@ def test_dict_that_is_not_tracked(values: str, n: int, monkeypatch: pytest.Monke
     ), "C knows the types that it has reduced"
 
 
+_ROWS: dict[str, Any] = {
+    "nothing else": lambda row: None,
+    "1001 ints": lambda row: row(range(1001)),
+    "999 texts": lambda row: row(map(str, range(999))),
+    "2001 of None": lambda row: row([None] * 2001),
+    "1001 ints in a row": lambda row: row([1, [*range(1001)]]),
+    "1000 keys in a row": lambda row: row([dict.fromkeys(range(1000))]),
+    "a date": lambda row: row([datetime.date(2000, 1, 1)]),
+    "an instance": lambda row: row([_with([*range(1001)])]),
+    "bytes": lambda row: row([b"e(Ne", b"u(u"]),
+    "another type": lambda row: {"a": [*range(1001)]},
+    "an atom": lambda row: "e(Ne",
+    "a subclass": lambda row: type("_Row", (row,), {"__reduce__": lambda self: (row, ([*range(1001)],))})(),
+}
+
+
+@pytest.mark.parametrize("place", [0, 700, 1_400])
+@pytest.mark.parametrize("row", [list, tuple])
+@pytest.mark.parametrize("odd", _ROWS)
+def test_rows_of_texts_that_look_like_ends(odd: str, row: Any, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of atoms are looked at sooner than all that is memoized; what else is in a row is seen."""
+    seen: list[bool] = []
+    are_flat_rows = glance.are_flat_rows
+    monkeypatch.setattr(differences, "are_flat_rows", lambda *args: seen.append(are_flat_rows(*args)) or seen[-1])
+    rows = [row((f"{i} e(N", f"e {i}", f"{i} u(", LOOKALIKES[i % len(LOOKALIKES)])) for i in range(1_400)]
+    more = _ROWS[odd](row)
+    if more is not None:
+        rows.insert(place, more)
+    check(rows, *range(6))
+    check([*rows, *rows[:601]][:2_001], 2, 4)
+    if awkward_batches:
+        assert any(seen) == (odd in ("nothing else", "999 texts", "bytes"))
+
+
+def _with(value: Any) -> Any:
+    found = _Attributes()
+    found.value = value  # type: ignore[attr-defined]  # as an instance has it
+    return found
+
+
 @pytest.mark.parametrize("n", [1, 1000, 1001, 2000])
 def test_dict_that_is_tracked_again(n: int) -> None:
     """What is put into it later is looked for, by the same pickler, too; in what is not tracked it is not there."""

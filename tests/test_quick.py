@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import sys
 import types
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from oracle.compare import stock_dumps
 
 import fastpickle
 from fastpickle._stdlib import CPickler
+from fastpickle.at_once import quick
 
 if PYPY or CPickler is None:
     pytest.skip("there is no C pickler", allow_module_level=True)  # PyPy has no tracemalloc either
@@ -113,6 +115,21 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "metaclass": lambda: [TEXT, _OfMeta(), TEXT],
     "function": lambda: [TEXT, len, _Reduced],
     "small": lambda: {"a": [1, 2], "b": "c"},
+    "rows": lambda: [{"text": TEXT, "n": i, "more": None} for i in range(4)],
+    "rows of lists": lambda: [[TEXT, 1.5], [TEXT + "!"], [], [b"x" * LARGE]],
+    "rows of tuples": lambda: [(TEXT, i, True) for i in range(4)] + [()],
+    "a row again": lambda: [{"a": TEXT}] * 3,
+    "rows of two types": lambda: [{"a": TEXT}, [TEXT]],
+    "a row of a subclass": lambda: [{"a": TEXT}, OrderedDict(a=TEXT)],
+    "a row of 1001": lambda: [[TEXT], [TEXT, *range(1000)]],
+    "a row of 1000": lambda: [{"a": TEXT}, {"a": TEXT, **{f"{i}": i for i in range(999)}}],
+    "1001 rows": lambda: [[TEXT * 20], *([i] for i in range(1000))],
+    "a list in a row": lambda: [{"a": TEXT}, {"a": [TEXT, [*range(1001)]]}],
+    "an instance in a row": lambda: [[TEXT, 1], [TEXT, _Holder()]],
+    "a key that is an instance": lambda: [{"a": TEXT}, {_Holder(): TEXT}],
+    "a row reduced": lambda: [(TEXT, 1), (TEXT, _Reduced())],
+    "a metaclass in a row": lambda: [(TEXT, 1), (TEXT, _OfMeta())],
+    "a row that is an atom": lambda: [[TEXT], TEXT],
 }
 
 
@@ -149,6 +166,9 @@ def test_large_atoms_by_dill(protocol: int, is_installed: bool, monkeypatch: pyt
         "a module's dict": lambda: vars(module),
         "as long as main's": lambda: {f"{i}": TEXT for i in range(n)},
         "a little longer": lambda: {f"{i}": TEXT for i in range(n + 1)},
+        "a row with a name": lambda: [{"a": TEXT}, {"a": TEXT, "__name__": "pickle"}],
+        "a module's dict as a row": lambda: [vars(module)] * 2,
+        "a row as long as main's": lambda: [{f"{i}": TEXT for i in range(n)}] * 2,
         "class": lambda: [TEXT, _Holder, type(_Holder())],
     }
     if DILL_PICKLES_CODE:
@@ -171,15 +191,32 @@ def test_large_atoms_by_dill(protocol: int, is_installed: bool, monkeypatch: pyt
             fastpickle.uninstall()
 
 
+@pytest.mark.parametrize(
+    ("name", "is_direct"),
+    [("texts", True), ("rows", True), ("rows of lists", True), ("rows of tuples", True), ("a row of 1001", False)],
+)
+def test_large_atoms_are_written_into_a_buffer(name: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C has one of its own, so that nothing is joined; behind a dump that was in more pieces than one."""
+    calls: list[Any] = []
+    c_dumps: Any = quick.c_dumps
+    monkeypatch.setattr(quick, "c_dumps", lambda *args: calls.append(args) or c_dumps(*args))
+    fastpickle.dumps(SHAPES["texts"](), 4)
+    calls.clear()
+    obj = SHAPES[name]()
+    assert fastpickle.dumps(obj, 4) == stock_dumps(obj, 4)
+    assert bool(calls) == is_direct
+
+
 def test_type_is_not_asked_for_its_hash() -> None:
     """A look at large atoms asks no type's `__hash__`: it is asked as often as after a dump of little."""
-    calls = []
-    for before in "small", "texts":
-        fastpickle.dumps(SHAPES[before](), 4)
-        _Meta.calls = 0
-        fastpickle.dumps(SHAPES["metaclass"](), 4)
-        calls.append(_Meta.calls)
-    assert calls[0] == calls[1] > 0
+    for name in "metaclass", "a metaclass in a row":
+        calls = []
+        for before in "small", "texts":
+            fastpickle.dumps(SHAPES[before](), 4)
+            _Meta.calls = 0
+            fastpickle.dumps(SHAPES[name](), 4)
+            calls.append(_Meta.calls)
+        assert calls[0] == calls[1] > 0
 
 
 def test_large_atoms_of_a_class_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:

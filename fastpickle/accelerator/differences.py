@@ -15,7 +15,7 @@ lists (`glance`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from itertools import compress
 from pickle import FRAME, MARK, PROTO, SHORT_BINUNICODE
@@ -26,7 +26,7 @@ from ..hooks import STOCK_RULE, Plan
 from ..rules import texts_of
 from .batches import Batches, batches_of, beginnings_of, content_of, firsts_of, neighbours_of
 from .cpickler import LARGE, ROOM
-from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, is_flat, is_soon_ours, is_untracked
+from .glance import DICTS, LEAST, PER_TABLE_BYTE, SIZE, SOON_READ, are_flat_rows, is_flat, is_soon_ours, is_untracked
 from .mending import Ends, Wanted, mend, mend_last, place_of_last, possible_ends
 from .reading import ends_in, find_doubtful, has_text, is_batch_of_atoms, is_opcode
 
@@ -108,8 +108,7 @@ class _Written:
                     return False
                 if self.n >= BATCHSIZE and len(names) * self.n < _PER_ENTRY * self._entries and self._has_none(names):
                     return False
-        # What is no dict is passed over in 13 ns, and no type is asked for its hash, which may be anybody's.
-        dicts = [x for x in self._objs if type(x) is dict and len(x) in lengths]
+        dicts = [x for x in self._containers if type(x) is dict and len(x) in lengths]
         return any(rule.is_asked(self.pickler, x) for x in self._without_others(dicts))
 
     def _has_asking(self) -> bool:
@@ -139,8 +138,10 @@ class _Written:
         rule = self.plan.graft_rule
         if self._is_flat:  # so is what is written of it in other chunks
             return type(self.obj) is dict and _has_key((self.obj,), rule.names)
+        if self._is_memo_small and self.of_items is None:  # so nothing of it matters to another chunk
+            return _has_key([x for x in self._containers if type(x) is dict], rule.names, self._others)
         has_names = _has_key((self.obj,), rule.names) if self._is_only_dict else self._may_have_names()
-        return has_names and _has_key(self._memoized(_DICT), rule.names)
+        return has_names and _has_key([*self._memoized(_DICT)], rule.names)
 
     def _may_have_names(self) -> bool:
         """Tell whether there may be a dict with one of the rule's names, and note which the C pickler may know now."""
@@ -168,7 +169,7 @@ class _Written:
         if not is_soon_known and sum(map(len, self._doubtful)) <= own.marks:  # so those are its own
             return own.end is None or self._is_end_mended(own, own.long)
         inside: Iterable[Any] | None = ()
-        if not self._is_flat:
+        if not self._is_flat and not self._has_flat_rows:
             inside = self._long_ones() if is_memo_small else self._may_have_ends(own)
         if inside is None:
             return self._mend(Wanted(None, own.long))
@@ -286,6 +287,13 @@ class _Written:
         return is_flat(self.obj, type(self.obj), self.plan.proto, n)
 
     @cached_property
+    def _has_flat_rows(self) -> bool:
+        """Tell whether C was given a list of lists or tuples of atoms, if that takes less than to look at the memo."""
+        return (
+            self.of_items is None and type(self.obj) is list and are_flat_rows(self.obj, self.plan.proto, self._table)
+        )
+
+    @cached_property
     def _entries(self) -> Any:
         """About how many entries the memo has."""
         return self._table // 32
@@ -333,7 +341,7 @@ class _Written:
             return False
         if self.plan.proto < 4 or not all(_are_in_texts(piece, text) for piece in self.pieces):
             return True
-        return next(self._memoized(_DICT), None) is not None
+        return not self._has_flat_rows and next(self._memoized(_DICT), None) is not None
 
     def _has(self, texts: Iterable[bytes]) -> bool:
         """Tell whether one of some texts is in the bytes, which takes up to 1 ns for each."""
@@ -343,6 +351,15 @@ class _Written:
     def _objs(self) -> list[Any]:
         """What C has memoized, now or before, and others that it refers to."""
         return memoized(self.grafter)
+
+    @cached_property
+    def _containers(self) -> list[Any]:
+        """The lists, dicts and sets among `_objs`.
+
+        Most others are texts, which are passed over in 14 ns; compress() and map() would take twice as long, and no
+        type is asked for its hash, which may be anybody's.
+        """
+        return [x for x in self._objs if (t := type(x)) is not str and (t is dict or t is list or t is set)]
 
     @cached_property
     def _types(self) -> list[Any]:
@@ -356,10 +373,14 @@ class _Written:
 
     def _long_ones(self) -> Iterator[Any]:
         """Yield the lists, dicts and sets of a batch or more, but for what C was given."""
-        long = [  # compress() and map() would take twice as long
+        objs = self.__dict__.get("_containers", self._objs)
+        long = [
             x
-            for x in self._objs
-            if ((t := type(x)) is list or t is dict or t is set) and len(x) >= BATCHSIZE and x is not self.obj
+            for x in objs
+            if (t := type(x)) is not str
+            and (t is list or t is dict or t is set)
+            and len(x) >= BATCHSIZE
+            and x is not self.obj
         ]
         return self._without_others(long) if long else iter(())
 
@@ -399,9 +420,19 @@ _STRS: Final = frozenset((id(str),))
 _texts_of: Final = lru_cache(maxsize=64)(texts_of)
 
 
-def _has_key(dicts: Iterable[dict[Any, Any]], names: Iterable[Any]) -> bool:
-    """Tell whether one of some names is a key; nobody's `__hash__` is asked, and may not be by another way."""
-    return any(type(name) is not str or name in x for x in dicts for name in names)
+def _has_key(dicts: Sequence[dict[Any, Any]], names: Iterable[Any], others: Container[int] = frozenset()) -> bool:
+    """Tell whether one of some names is a key; nobody's `__hash__` is asked, and may not be by another way.
+
+    Args:
+        dicts: where.
+        names: which.
+        others: the ids of dicts that do not matter.
+    """
+    for name in names:
+        found = dicts if type(name) is not str else [x for x in dicts if name in x]
+        if found and any(id(x) not in others for x in found):
+            return True
+    return False
 
 
 def _long_inside(obj: Any, memo: dict[int, Any], most: int) -> list[Any]:
