@@ -204,6 +204,43 @@ def source_text() -> object:
 
 
 @shape("odd")
+def source_words() -> object:
+    """The words of each line, as a tokenizer gives them: 15,000 lists of texts."""
+    return [line.split() for line in inspect.getsource(pickle).splitlines() * 3]
+
+
+@shape("odd")
+def documents() -> object:
+    """500 records with 4 KB of source code in each, as of a corpus."""
+    text = inspect.getsource(pickle)
+    step = (len(text) - 4_000) // 500
+    return [{"id": i, "path": f"src/{i}.py", "text": text[i * step :][:4_000], "stars": i % 7} for i in range(500)]
+
+
+@shape("odd")
+def descriptions() -> object:
+    """What ``pip inspect`` tells of 20 packages: lists of short texts, and one long one each."""
+    text = inspect.getsource(pickle)
+    step = len(text) // 21
+    return {
+        "version": "1",
+        "installed": [
+            {
+                "metadata": {
+                    "name": f"package-{i}",
+                    "classifier": [f"Topic :: {i} :: {j}" for j in range(20)],
+                    "requires_dist": [f"other-{j} (>={i}.{j}) ; extra == 'all'" for j in range(30)],
+                    "description": text[i * step : (i + 1) * step],
+                },
+                "requested": i % 3 == 0,
+                "direct_url": None,
+            }
+            for i in range(20)
+        ],
+    }
+
+
+@shape("odd")
 def opcodes_in_strs() -> object:
     """Strings that hold nothing but what looks like ends of batches."""
     return [f"e(u(\N{DAGGER}(e(u({index}e(u(" for index in range(2_000)]

@@ -18,7 +18,6 @@ from oracle.compare import stock_dumps
 
 import fastpickle
 from fastpickle._stdlib import CPickler
-from fastpickle.at_once import quick
 
 if PYPY or CPickler is None:
     pytest.skip("there is no C pickler", allow_module_level=True)  # PyPy has no tracemalloc either
@@ -189,22 +188,6 @@ def test_large_atoms_by_dill(protocol: int, is_installed: bool, monkeypatch: pyt
     finally:
         if is_installed:
             fastpickle.uninstall()
-
-
-@pytest.mark.parametrize(
-    ("name", "is_direct"),
-    [("texts", True), ("rows", True), ("rows of lists", True), ("rows of tuples", True), ("a row of 1001", False)],
-)
-def test_large_atoms_are_written_into_a_buffer(name: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C has one of its own, so that nothing is joined; behind a dump that was in more pieces than one."""
-    calls: list[Any] = []
-    c_dumps: Any = quick.c_dumps
-    monkeypatch.setattr(quick, "c_dumps", lambda *args: calls.append(args) or c_dumps(*args))
-    fastpickle.dumps(SHAPES["texts"](), 4)
-    calls.clear()
-    obj = SHAPES[name]()
-    assert fastpickle.dumps(obj, 4) == stock_dumps(obj, 4)
-    assert bool(calls) == is_direct
 
 
 def test_type_is_not_asked_for_its_hash() -> None:

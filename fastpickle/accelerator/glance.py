@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable
 from itertools import chain
 from pickle import DICT, EMPTY_DICT, MARK, MEMOIZE
 from types import NoneType
@@ -167,12 +166,11 @@ def is_flat(obj: Any, t: type, proto: int, n: int = sys.maxsize) -> bool:
     )
 
 
-def is_of_large_atoms(obj: Any, t: type, proto: int, n: int, has_rows: bool) -> bool:
+def is_of_large_atoms(obj: Any, t: type, proto: int, n: int) -> bool:
     """Tell whether an object is an atom, or a container of some, and nothing in it is written otherwise by C.
 
     Args:
         obj, t, proto: what is dumped, its type, and the protocol.
-        has_rows: whether a list may be of lists, tuples or dicts of atoms, too.
         n: how many bytes it may be of; if those are few for the number of items, they are not looked at.
     """
     leaves = _LEAF_IDS[proto]
@@ -180,43 +178,26 @@ def is_of_large_atoms(obj: Any, t: type, proto: int, n: int, has_rows: bool) -> 
         return True
     if not (t is list or t is tuple or t is dict) or len(obj) * _LARGE_ATOM > n or end_of(t, len(obj)) is not None:
         return False
-    parts: Iterable[Iterable[Any]] | None = (obj, obj.values()) if t is dict else (obj,)
-    if t is list and has_rows and obj and id(type(obj[0])) not in leaves:
-        parts = _parts_of_rows(obj, n // _LARGE_ITEM)
-    return parts is not None and all(leaves.issuperset(map(id, map(type, part))) for part in parts)
+    parts = (obj, obj.values()) if t is dict else (obj,)
+    return all(leaves.issuperset(map(id, map(type, part))) for part in parts)
 
 
-def are_flat_rows(obj: list[Any], proto: int, table: int) -> bool:
-    """Tell whether a list has lists or tuples of atoms in it, each of less than a batch, if that is soon found.
+def are_flat_rows(obj: Any, proto: int, table: int) -> bool:
+    """Tell whether an object is a list of lists or tuples of atoms, each of less than a batch, if that is soon found.
 
     Args:
-        obj, proto: as for `is_flat`.
+        obj: what C wrote.
+        proto: the protocol.
         table: how many bytes the table of the memo has; if those are few, what is memoized is looked at sooner.
     """
-    if not obj or type(obj[0]) is dict:  # whose keys and values take longer
+    t = type(obj[0]) if type(obj) is list and obj else NoneType
+    most = table // (_BYTES_PER_ITEM if table < _LARGE else _BYTES_PER_ITEM_OF_MANY)
+    if not (t is list or t is tuple) or len(obj) * 2 > most or {*map(type, obj)} != {t}:
         return False
-    parts = _parts_of_rows(obj, table // (_BYTES_PER_ITEM if table < _LARGE else _BYTES_PER_ITEM_OF_MANY))
-    # All types in what C wrote are known to be harmless.
-    return parts is not None and all(_LEAVES[proto].issuperset({*map(type, part)}) for part in parts)
-
-
-def _parts_of_rows(obj: list[Any], most: int) -> list[Iterable[Any]] | None:
-    """Return what is in the lists, tuples or dicts of a list; None if it has others in it, or is not sure to be short.
-
-    Args:
-        obj: the list.
-        most: how many items may be looked at, a row for two.
-    """
-    t = type(obj[0]) if obj else NoneType
-    if not (t is dict or t is list or t is tuple) or len(obj) * 2 > most or {*map(id, map(type, obj))} != {id(t)}:
-        return None
     lengths = [*map(len, obj)]
-    if max(lengths) >= BATCHSIZE or len(obj) * 2 + sum(lengths) * (2 if t is dict else 1) > most:
-        return None
-    parts: list[Iterable[Any]] = [chain.from_iterable(obj)]
-    if t is dict:
-        parts.insert(0, chain.from_iterable(map(dict.values, obj)))
-    return parts
+    if max(lengths, default=0) >= BATCHSIZE or len(obj) * 2 + sum(lengths) > most:
+        return False
+    return _LEAVES[proto].issuperset({*map(type, chain.from_iterable(obj))})  # as in `is_flat`
 
 
 def _are_small_sets(obj: list[Any], grafter: Any) -> bool:
@@ -293,8 +274,6 @@ PER_TABLE_BYTE: Final = 8
 SIZE: Final = Grafter(Held()).__sizeof__() if CPickler is not None else 0
 #: An item of fewer bytes is joined in not much more than the 50 ns that a look at it takes.
 _LARGE_ATOM: Final = 4000
-#: An item of a row, at which a look takes 15 ns, if what is memoized is looked at else.
-_LARGE_ITEM: Final = 400
 #: By protocol: what C saves by one opcode.
 _LEAVES: Final = [
     frozenset(

@@ -195,7 +195,7 @@ class Quick:
         if last.kind is not None and (kind := last.kind_for(obj, t, protocol)) is not None:
             return graft.dumps(pickler, plan, obj, kind) or b""
         if self._written:
-            if is_of_large_atoms(obj, t, protocol, self._written, rule is STOCK_RULE) and (
+            if is_of_large_atoms(obj, t, protocol, self._written) and (
                 lengths is None or t is not dict or rule.is_free(lengths, obj, EMPTY_DICT, protocol)
             ):
                 try:
