@@ -46,7 +46,7 @@ def draw(raw: Path, charts: Path) -> int:
         SystemExit: If there is no raw data, or no matplotlib.
     """
     if matplotlib is None:
-        raise SystemExit("matplotlib is not installed: pip install 'fastpickle[bench]'")
+        raise SystemExit("matplotlib is not installed: pip install 'fastpickle[diary]'")
     matplotlib.use("Agg")
     drawn = 0
     for name, plot in (("payloads", payloads), ("io", io)):

@@ -11,6 +11,7 @@ Not for: use by hand; ``executors.py`` calls it.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import sys
@@ -142,13 +143,21 @@ def uss(pid: int | None = None) -> int | None:
     return found
 
 
-def main(argv: Sequence[str]) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Measure one pool once, and print seconds, bytes and workers.
 
     Args:
-        argv: Kind, workers, threads, tasks.
+        argv: Kind, workers, threads, tasks; those of the process if None.
     """
-    kind, (workers, threads, tasks) = argv[0], map(int, argv[1:])
+    parser = argparse.ArgumentParser(
+        description="Run tasks in one pool, and print what they took as JSON: executors.py starts a process for each."
+    )
+    parser.add_argument("kind", choices=("threads", "processes", "both"), help="which pool")
+    parser.add_argument("workers", type=int, help="how many processes")
+    parser.add_argument("threads", type=int, help="how many threads, in each of them")
+    parser.add_argument("tasks", type=int, help="how many tasks")
+    arguments = parser.parse_args(argv)
+    kind, workers, threads, tasks = arguments.kind, arguments.workers, arguments.threads, arguments.tasks
     before = uss()
     with pool(kind, workers, threads) as executor:
         for future in [executor.submit(nothing) for _ in range(WARM_UP)]:
@@ -166,4 +175,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -722,6 +722,19 @@ def progress(total: int) -> Iterator[Callable[[str], OnRound]]:
     yield say
 
 
+AUDITED = "with a hook for audit events written in Python, as filelock, and so datasets, adds one"
+"""What ``audit`` does to a measurement."""
+
+
+def audit() -> None:
+    """Add such a hook: it is called at each `id()`, and there until the process ends (PEP 578)."""
+    sys.addaudithook(_ignore)
+
+
+def _ignore(event: str, args: tuple[object, ...]) -> None:
+    pass
+
+
 def choose(names: Sequence[str] | None) -> dict[str, list[str]]:
     """Find out what is to be measured.
 
@@ -746,7 +759,7 @@ def choose(names: Sequence[str] | None) -> dict[str, list[str]]:
     }
 
 
-def measured_on(dill: ModuleType | None, quick: bool) -> str:
+def measured_on(dill: ModuleType | None, quick: bool, audited: bool) -> str:
     """Say what was measured on."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     parts = [python, f"protocol {pickle.DEFAULT_PROTOCOL}", f"fastpickle {fastpickle.__version__}"]
@@ -756,7 +769,7 @@ def measured_on(dill: ModuleType | None, quick: bool) -> str:
         parts.append(f"cloudpickle {importlib.import_module('cloudpickle').__version__}")
     if pure := os.environ.get("FASTPICKLE_PURE"):
         parts.append(f"FASTPICKLE_PURE={pure}")
-    command = "`python perf-diary/grafting.py" + (" --quick`" if quick else "`")
+    command = "`python perf-diary/grafting.py" + " --quick" * quick + " --audited" * audited + "`"
     return f"{', '.join(parts)}; CPU time, medians of alternating rounds. {command}."
 
 
@@ -788,7 +801,7 @@ def run(arguments: argparse.Namespace) -> int:
             measure_flat(chosen["flat"], quick, report, step)
         report.lines += memory
         report.tables += tables
-        report.notes.append(measured_on(dill, quick))
+        report.notes.append(measured_on(dill, quick, arguments.audited))
     text = report.markdown()
     print(text, end="")
     if arguments.markdown is not None:
@@ -813,6 +826,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples, nothing of the largest sizes")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="measure these groups and shapes")
     parser.add_argument("--list", action="store_true", help="list the groups and their shapes, and stop")
+    parser.add_argument("--audited", action="store_true", help=AUDITED)
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed to FILE too")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
@@ -827,6 +841,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.serve:
         serve()
         return 0
+    if arguments.audited:
+        audit()
     try:
         return run(arguments)
     except ValueError as error:

@@ -278,7 +278,7 @@ def plot(raw: Path, chart: Path) -> int:
         The exit status, 0.
     """
     if matplotlib is None:
-        raise SystemExit("matplotlib is not installed: pip install 'fastpickle[bench]'")
+        raise SystemExit("matplotlib is not installed: pip install 'fastpickle[diary]'")
     matplotlib.use("Agg")
     rows, measured_on = read(raw)
     rows.sort(key=lambda row: row.ratio("stock", "fastpickle") or 0)

@@ -223,8 +223,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=LIBRARIES, default=[*LIBRARIES], help="which ones")
     parser.add_argument("--dill-first", action="store_true", help="import dill before joblib, which copies its entries")
+    parser.add_argument("--audited", action="store_true", help=grafting.AUDITED)
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed to FILE too")
     arguments = parser.parse_args(argv)
+    if arguments.audited:
+        grafting.audit()
     if arguments.dill_first:
         importlib.import_module("dill")
     rounds, sample = (5, 0.01) if arguments.quick else (11, 0.05)
@@ -244,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"NOT TIMED: {library}: {shape}: not what stock gives", file=sys.stderr)
     pure = ", FASTPICKLE_PURE=1" if os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0") else ""
     only = f" --only {' '.join(arguments.only)}" if len(arguments.only) < len(LIBRARIES) else ""
-    flags = f"{' --quick' if arguments.quick else ''}{' --dill-first' if arguments.dill_first else ''}"
+    flags = " --quick" * arguments.quick + " --dill-first" * arguments.dill_first + " --audited" * arguments.audited
     command = f"python perf-diary/hashers.py{flags}{only}"
     where = f"{sys.implementation.name} {sys.version.split()[0]}{pure}"
     text = "\n\n".join(tables) + f"\n\n{where}; CPU time, medians of alternating rounds. `{command}`.\n"

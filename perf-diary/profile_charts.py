@@ -21,7 +21,7 @@ try:  # it is not there for every Python
 except ImportError:
     matplotlib = None  # type: ignore[assignment]  # it is optional
 
-MISSING = "matplotlib is not installed: pip install 'fastpickle[bench]'"
+MISSING = "matplotlib is not installed: pip install 'fastpickle[diary]'"
 
 ENGINES = {"stock": "before: stock's pickler", "pure": "after: the pure engine"}
 

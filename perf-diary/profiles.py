@@ -75,7 +75,7 @@ how to read a chart:
 telling:
   {", ".join(TELLING)}
 
-needs py-spy and matplotlib: pip install 'fastpickle[bench]'. On macOS py-spy wants root.
+needs py-spy and matplotlib: pip install 'fastpickle[diary]'. On macOS py-spy wants root.
 
 exit status: 0 done, 1 something did not write stock's bytes and was not profiled, 2 wrong usage, or a tool is missing
 """
@@ -123,7 +123,7 @@ def profiler() -> str:
     """
     found = shutil.which("py-spy", path=sysconfig.get_path("scripts")) or shutil.which("py-spy")
     if found is None:
-        raise NotProfiled("py-spy is not installed: pip install 'fastpickle[bench]'")
+        raise NotProfiled("py-spy is not installed: pip install 'fastpickle[diary]'")
     return found
 
 

@@ -380,6 +380,33 @@ def test_several_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert names == ["rows.json", str(paths[1]), "json:__all__", "string:digits"]
 
 
+def test_libraries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their functions are timed before and after ``install()``, and what they wrote, or its digest, is compared."""
+    pytest.importorskip("joblib")
+    saved = tmp_path / "all.json"
+    arguments = ["--library", "joblib.dump", "--library", "joblib.hash", "--workload", "small_dict"]
+    assert cli.main(["bench", "--quick", *arguments, "--json", str(saved)]) == 0
+    out = capsys.readouterr().out
+    lines = [line for line in out.splitlines() if " us " in line]
+    assert any("joblib.dump" in line and "bytes identical" in line for line in lines)
+    assert any("joblib.hash" in line and "digests identical" in line for line in lines)
+    assert out.count("after install()") >= 2
+    (result,) = json.loads(saved.read_text())["results"]
+    for name in "joblib.dump", "joblib.hash":
+        assert len(result["seconds"][name]) == len(result["seconds"][name + "_installed"]) >= 2
+        assert result["checks"][name + "_installed"] == "identical"
+
+
+def test_library_that_is_not_there(tmp_path: Path) -> None:
+    """One line says what to install, before anything is measured."""
+    block(tmp_path, "joblib")
+    status, out, err = run(tmp_path, "bench", "--library", "joblib.hash")
+    assert (status, out) == (2, "")
+    assert err.startswith("fastpickle bench: joblib.hash: ")
+    assert err.endswith("; pip install 'fastpickle[joblib]'\n")
+    assert len(err.splitlines()) == 1
+
+
 @pytest.mark.parametrize("pure", ["", "1"])
 def test_pure_is_said(pure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the figures would be taken for those of the package as it is."""
@@ -470,8 +497,8 @@ def test_object_nested_too_deeply(
 
 
 def test_stock_is_timed_with_nothing_installed() -> None:
-    """Only dill's second measurement may see an accelerated ``pickle._Pickler``."""
-    seen: dict[str, set[bool]] = {"stock": set(), "fastpickle": set(), "dill": set()}
+    """Only a library's second measurement may see an accelerated ``pickle._Pickler``."""
+    seen: dict[str, set[bool]] = {"stock": set(), "fastpickle": set(), "dill": set(), "joblib.hash": set()}
 
     def watch(key: str) -> _compare.Dump:
         def dump(obj: object, protocol: int) -> bytes:

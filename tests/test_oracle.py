@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+import test_audit
 import test_older
 from hypothesis import given
 from oracle import allowed, compare, samples, strategies, suite_evil, suite_hooks, suite_values
@@ -52,7 +53,7 @@ def test_samples_are_the_same_each_time(name: str) -> None:
 
 def test_allowed_differences_are_tested() -> None:
     """Each row has a reason, a link, and tests that exist."""
-    suites = (suite_values.ValueSuite, suite_hooks.HookSuite, suite_evil.EvilSuite, test_older)
+    suites = (suite_values.ValueSuite, suite_hooks.HookSuite, suite_evil.EvilSuite, test_older, test_audit)
     for row in allowed.ALLOWED:
         assert row.reason
         assert row.link.startswith("https://github.com/python/cpython/")

@@ -542,7 +542,7 @@ class TestProfiles:
         with monkeypatch.context() as without:
             without.setattr(profiles.shutil, "which", lambda *args, **kwargs: None)
             assert profiles.main(["run", "--raw", str(tmp_path)]) == 2
-        assert capsys.readouterr().err == "py-spy is not installed: pip install 'fastpickle[bench]'\n"
+        assert capsys.readouterr().err == "py-spy is not installed: pip install 'fastpickle[diary]'\n"
         self.fake(monkeypatch)
         if profiles.charts.matplotlib is not None:
             assert profiles.main(["plot", "--raw", str(tmp_path)]) == 2
@@ -550,7 +550,7 @@ class TestProfiles:
         monkeypatch.setattr(profiles.charts, "matplotlib", None)
         for command in ("run", "plot"):
             assert profiles.main([command, "--raw", str(tmp_path)]) == 2
-            assert capsys.readouterr().err == "matplotlib is not installed: pip install 'fastpickle[bench]'\n"
+            assert capsys.readouterr().err == "matplotlib is not installed: pip install 'fastpickle[diary]'\n"
 
     def test_unknown_workload(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A misspelt name is a wrong usage, and the last line says which one was meant."""

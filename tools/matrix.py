@@ -147,6 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
+    if sys.version_info < (3, 10):  # noqa: UP036  # it is run by whatever python3 is
+        print(f"matrix: needs Python 3.10 or later, and this is {sys.version.split()[0]}", file=sys.stderr)
+        return 2
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     split = arguments.index("--") if "--" in arguments else len(arguments)
     parser = _parser()

@@ -44,6 +44,12 @@ ALLOWED = (
         link="https://github.com/python/cpython/blob/v2.7.18/Lib/pickle.py#L341",
         tests=("test_as_the_present_ones", "test_stock_refuses"),
     ),
+    Difference(
+        what="a hook for audit events is told of others, most often of fewer; one that refuses them ends the dump",
+        reason="an id() is an event, and so is a look at the code of a function, by which it is known what that does",
+        link="https://github.com/python/cpython/blob/v3.13.0/Doc/library/audit_events.rst",
+        tests=("test_same_bytes", "test_hook_that_refuses", "test_frames"),
+    ),
 )
 
 
