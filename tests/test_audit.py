@@ -60,6 +60,7 @@ def test_same_bytes() -> None:
         _DATA
         + """
     import fastpickle
+    from fastpickle._stdlib import CPickler
 
     events = 0
 
@@ -84,7 +85,8 @@ def test_same_bytes() -> None:
             for dumps in fastpickle.dumps, dump:
                 found, after = counted(dumps, obj, protocol)
                 assert found == expected, (name, protocol, dumps)
-            assert name != "plain" or protocol == 0 or after < before / 20, (protocol, before, after)
+                fewer = 20 if CPickler is not None and protocol > 0 else 1
+                assert name != "plain" or after < before / fewer, (protocol, dumps, before, after)
     """
     )
 
