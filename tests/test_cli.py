@@ -38,7 +38,8 @@ TINY = _timing.Plan(sample_seconds=0.0002, budget_seconds=0.01, min_rounds=2, ma
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten what is measured in process."""
+    """Shorten what is measured in process, and leave it in this one."""
+    monkeypatch.setattr(_compare, "HAS_JIT", False)
     monkeypatch.setattr(bench, "FULL", TINY)
     monkeypatch.setattr(bench, "QUICK", TINY)
 
@@ -166,6 +167,42 @@ def test_context_surrounds_every_sample() -> None:
     _timing.measure([_timing.Contender("a", call, around)], TINY)
     assert seen == {("x",)}
     assert not inside
+
+
+@pytest.mark.skipif(not _timing.CAN_FORK, reason="no process can be copied there")
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_each_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where there is a JIT: the figures are those of copies, and a contender's state is entered once."""
+    monkeypatch.setattr(_compare, "HAS_JIT", True)
+    monkeypatch.setattr(_timing, "WARM_SECONDS", 0.001)
+    entered: list[int] = []
+
+    def fail(obj: object, protocol: int) -> bytes:
+        raise ValueError("no")
+
+    def dump(obj: object, protocol: int) -> bytes:
+        entered.append(os.getpid())
+        return _compare.stock_dumps(obj, protocol)
+
+    dumps: dict[str, _compare.Dump] = {"stock": dump, "fastpickle": fastpickle.dumps, "c": fail}
+    result = _compare.measure_object("x", [1, 2], dumps, 4, TINY)
+    assert not entered
+    assert [*result.seconds] == ["stock", "fastpickle"]
+    assert all(len(seconds) == TINY.max_rounds for seconds in result.seconds.values())
+    assert result.checks == {"fastpickle": "identical"}
+    assert result.failures == {"c": "ValueError: no"}
+    with pytest.raises(_compare.CannotPickle, match="cannot pickle y"):
+        _compare.measure_object("y", [1, 2], {"stock": fail}, 4, TINY)
+    with pytest.raises(RuntimeError, match="ended with"):
+        _timing.in_fork(lambda: os._exit(3))
+    way = _timing.Contender("x", list, lambda: entered_once(entered))
+    assert _timing.in_fork(lambda: (_timing._warm_samples(way, TINY), entered))[1] == [1]
+
+
+@contextlib.contextmanager
+def entered_once(entered: list[int]) -> Iterator[None]:
+    entered.append(1)
+    yield
 
 
 def test_slow_call_is_called_once_a_sample() -> None:

@@ -9,7 +9,8 @@
 
 1. Every contender dumps the object once; the bytes of each accelerated one are compared with those
    of its own original.
-2. Those that could dump it are timed in alternating rounds (``_timing``).
+2. Those that could dump it are timed in alternating rounds (``_timing``); on PyPy each has a process of its own,
+   and so has the comparison.
 
 What was accelerated must never be timed as stock: ``patched()`` is entered around the samples of
 one contender only, and around all others it is checked that nothing is installed. ``stock_state``
@@ -27,9 +28,11 @@ import importlib
 import io
 import pickle
 import statistics
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
+from typing import TypedDict
 
 import fastpickle
 from fastpickle.cli import _load, _timing
@@ -242,6 +245,42 @@ def measure_object(
         CannotPickle: If neither ``pickle._Pickler`` nor dill can pickle the object.
     """
     ways = {key: _contender(key, dump, obj, protocol) for key, dump in dumps.items()}
+    is_apart = HAS_JIT and _timing.CAN_FORK
+    checked = _timing.in_fork(partial(_check, ways)) if is_apart else _check(ways)
+    if checked["size"] is None:
+        failure = checked["failures"]["stock"]
+        raise CannotPickle(f"cannot pickle {name}, with or without fastpickle: {failure}")
+    measure = _timing.measure_apart if is_apart else _timing.measure
+    seconds = measure([way for key, way in ways.items() if key not in checked["failures"]], plan, on_round)
+    return Result(name, checked["size"], seconds, checked["failures"], checked["checks"])
+
+
+HAS_JIT = sys.implementation.name == "pypy"
+"""Whether what one contender has run matters to the next one, so that each needs a process of its own."""
+
+
+class _Checked(TypedDict):
+    """What each contender did with an object.
+
+    Attributes:
+        size: How many bytes there are; None if neither ``pickle._Pickler`` nor dill can pickle it.
+        failures, checks: As in ``Result``.
+    """
+
+    size: int | None
+    failures: dict[str, str]
+    checks: dict[str, str]
+
+
+def _check(ways: dict[str, _timing.Contender[bytes | str]]) -> _Checked:
+    """Let each contender dump its object once, and compare what they wrote.
+
+    Args:
+        ways: The contenders.
+
+    Returns:
+        What was found out.
+    """
     written: dict[str, bytes | str] = {}
     failures: dict[str, str] = {}
     for key, way in ways.items():
@@ -252,16 +291,13 @@ def measure_object(
                 failures[key] = _load.one_line(error) + " (nested too deeply; measure a part of it)"
             except Exception as error:  # the object's own code may raise anything
                 failures[key] = _load.one_line(error)
-    if "stock" not in written and "dill" not in written:
-        raise CannotPickle(f"cannot pickle {name}, with or without fastpickle: {failures['stock']}")
     checks = {
         fast: _compare_bytes(written[original], written[fast], ways[original])
         for fast, original in PAIRS.items()
         if fast in written and original in written
     }
-    size = len(written["stock"] if "stock" in written else written["dill"])
-    seconds = _timing.measure([ways[key] for key in written], plan, on_round)
-    return Result(name, size, seconds, failures, checks)
+    sizes = [len(written[key]) for key in ("stock", "dill") if key in written]
+    return {"size": sizes[0] if sizes else None, "failures": failures, "checks": checks}
 
 
 def _contender(key: str, dump: Dump, obj: object, protocol: int) -> _timing.Contender[bytes | str]:

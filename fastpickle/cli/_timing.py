@@ -7,10 +7,10 @@
     per round: seconds of one call of A, B, C -->  ratio A/B of *this* round
 
 All contenders run in one process and take turns, so a machine that slows down for a second slows
-all of them, and the ratio of two samples of one round hardly moves. CPU time is what counts: what
-other programs on the machine take away, or what a call waits for, does not. Medians of the ratios
-and of the times are reported. The cyclic garbage collector runs before every sample and is off
-during it, as in ``timeit``.
+all of them, and the ratio of two samples of one round hardly moves (but see `measure_apart`). CPU
+time is what counts: what other programs on the machine take away, or what a call waits for, does
+not. Medians of the ratios and of the times are reported. The cyclic garbage collector runs before
+every sample and is off during it, as in ``timeit``.
 
 Not for: figures to publish. A process of its own for each contender is what
 ``perf-diary/harness.py`` is for.
@@ -21,20 +21,41 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import json
 import math
+import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
-__all__ = ["Contender", "Plan", "geometric_mean", "loops_for", "measure", "ratios", "sample"]
+__all__ = [
+    "CAN_FORK",
+    "Contender",
+    "Plan",
+    "geometric_mean",
+    "in_fork",
+    "loops_for",
+    "measure",
+    "measure_apart",
+    "ratios",
+    "sample",
+]
 
 T = TypeVar("T")
 Clock = Callable[[], float]
 
 CPU_CLOCK: Clock = time.perf_counter if sys.platform == "win32" else time.thread_time
 """The clock of the samples; on Windows the time of day, as CPU time comes in ticks of 16 ms there."""
+
+
+WARM_SECONDS = 1.0
+"""Seconds after which PyPy has compiled what a dump needs, most often."""
+
+CAN_FORK = hasattr(os, "fork")
+"""Whether a process can be given a copy of all objects of this one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +158,77 @@ def measure(
             seconds[contender.name].append(sample(contender, loops[contender.name]))
         order.reverse()
     return seconds
+
+
+def measure_apart(
+    contenders: Sequence[Contender[T]],
+    plan: Plan,
+    on_round: Callable[[float], object] = lambda done: None,
+) -> dict[str, list[float]]:
+    """Time each contender in a process of its own, where a JIT would compile the later ones for the first.
+
+    Args:
+        contenders: As for `measure`.
+        plan: How long to measure; each is called for its budget, or a second if that is less, before it is timed.
+        on_round: Called between contenders.
+
+    Returns:
+        As `measure` does, but that figures at the same index were not taken at the same time.
+
+    Raises:
+        RuntimeError: If a process ends without a result.
+    """
+    seconds: dict[str, list[float]] = {}
+    for i, way in enumerate(contenders):
+        on_round(i / len(contenders))
+        seconds[way.name] = in_fork(partial(_warm_samples, way, plan))
+    return seconds
+
+
+def _warm_samples(way: Contender[T], plan: Plan) -> list[float]:
+    inside = Contender(way.name, way.call)
+    with way.around():  # once, since to patch a class makes the JIT begin anew
+        end = time.perf_counter() + max(plan.budget_seconds, WARM_SECONDS)
+        while time.perf_counter() < end:
+            way.call()
+        loops = loops_for(inside, plan.sample_seconds)
+        return [sample(inside, loops) for _ in range(plan.max_rounds)]
+
+
+def in_fork(function: Callable[[], T]) -> T:
+    """Call a function in a copy of this process.
+
+    Args:
+        function: What to call there; it returns what JSON can tell.
+
+    Returns:
+        What it returned.
+
+    Raises:
+        RuntimeError: If it raised something, or the process was ended.
+    """
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            os.close(reader)
+            with open(writer, "w", encoding="utf-8") as file:
+                json.dump(function(), file)
+            status = 0
+        finally:
+            os._exit(status)  # nothing else of this process is to end twice
+    os.close(writer)
+    try:
+        with open(reader, encoding="utf-8") as file:
+            text = file.read()
+    finally:
+        _, code = os.waitpid(pid, 0)
+    if code:
+        raise RuntimeError(f"the process in which something was measured ended with {code}")
+    result: T = json.loads(text)
+    return result
 
 
 def ratios(slow: Sequence[float], fast: Sequence[float]) -> list[float]:

@@ -45,7 +45,7 @@ and compare the bytes they write.
 
 EPILOG = """\
 examples:
-  python -m fastpickle bench                             all workloads: about a minute
+  python -m fastpickle bench                             all workloads: about a minute, on PyPy four
   python -m fastpickle bench --quick --data events.json  your own data
   python -m fastpickle bench --import shop.models:CACHE  an object of your program
   python -m fastpickle bench --library joblib.hash       what joblib.Memory waits for, too
@@ -165,6 +165,12 @@ def _bench(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
     if CPickler is None and os.environ.get("FASTPICKLE_PURE"):
         notes.append("FASTPICKLE_PURE is set: the C pickler writes no part of what fastpickle and dill dump.")
+    if _compare.HAS_JIT:
+        notes.append(
+            "Each contender had a process of its own, and was warm."
+            if _timing.CAN_FORK
+            else "All contenders share one JIT here, which slows the later ones: a system with fork() is fairer."
+        )
     results: list[_compare.Result] = []
     with _compare.stock_state(notes) as dill, report.progress(len(makers)) as step:
         dumps = _compare.contenders(dill, arguments.library)
