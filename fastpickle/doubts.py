@@ -104,7 +104,10 @@ class Dump:
         try:
             is_usual = (
                 all(map(is_, map(type, chain.from_iterable(entries)), cycle((int, tuple))))
-                and all(id(obj) == key and id(type(obj)) not in _UNASKED for key, (_, obj) in entries)
+                and all(
+                    id(obj) == key and type(index) is int and id(type(obj)) not in _UNASKED
+                    for key, (index, obj) in entries
+                )
                 and id(()) not in self.memo
                 and _is_to_usual_file(self.framer)
             )

@@ -198,22 +198,56 @@ def test_same_bytes_of_datasets(name: str, protocol: int, tried: list[bool]) -> 
 
 
 @pytest.mark.skipif(datasets is None, reason="datasets is not installed")
-@pytest.mark.parametrize("owner", ["dill's", "datasets'"])
+@pytest.mark.parametrize("owner", ["dill's", "datasets'", "stock's", "dill's stock"])
 def test_dump_of_somebodys(owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our backend calls that which datasets' Pickler has, or dill's."""
+    """Our backend calls that which datasets' Pickler has, or dill's, or what that calls."""
     theirs = datasets.utils._dill
-    cls = theirs.dill.Pickler if owner == "dill's" else theirs.Pickler
-    original = theirs.dill.Pickler.dump
+    cls = {"dill's": theirs.dill.Pickler, "datasets'": theirs.Pickler}.get(owner, _Stock)
+    original = cls.dump
     seen = []
 
     def dump(self: Any, obj: Any) -> None:
         seen.append(obj)
         original(self, obj)
 
-    monkeypatch.setattr(cls, "dump", dump)
+    if owner == "dill's stock":
+        monkeypatch.setattr(theirs.dill._dill, "StockPickler", type("StockPickler", (_Stock,), {"dump": dump}))
+    else:
+        monkeypatch.setattr(cls, "dump", dump)
     expected = theirs.dumps([1])
     assert fastpickle.backends.datasets.dumps([1]) == expected
     assert seen == [[1], [1]]
+
+
+@pytest.mark.skipif(datasets is None, reason="datasets is not installed")
+@pytest.mark.parametrize("is_ours", [False, True])
+@pytest.mark.parametrize("levels", [0, 1, 5, 20])
+@pytest.mark.parametrize(
+    "obj", [[*range(1200)], {f"k{i}": i for i in range(70)}, {"k": [1]}], ids=["ints", "wide", "small"]
+)
+def test_recursion_limit_of_datasets(obj: Any, levels: int, is_ours: bool) -> None:
+    """No frame more than on stock, installed and by our backend."""
+    obj = _within(obj, levels)
+    theirs = datasets.utils._dill.Pickler
+    least = next(room for room in range(5, 300) if _fits(theirs, obj, room))
+    with nullcontext() if is_ours else fastpickle.patched():
+        cls = fastpickle.backends.datasets.Pickler if is_ours else theirs
+        assert _fits(cls, obj, 1000)  # what the first dump does is done then
+        assert all(_fits(cls, obj, room) for room in range(least, least + 12))
+
+
+def _fits(cls: Any, obj: Any, room: int) -> bool:
+    """Tell whether a pickler of datasets' can dump an object within so many frames."""
+    pickler = cls(io.BytesIO(), recurse=True)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(_depth() + room)
+    try:
+        pickler.dump(obj)
+    except RecursionError:
+        return False
+    finally:
+        sys.setrecursionlimit(limit)
+    return True
 
 
 @pytest.mark.skipif(datasets is None, reason="datasets is not installed")
@@ -1402,6 +1436,31 @@ def test_data_behind_what_puts_into_the_memo(known: Any, entry: Any, rows: Any, 
     assert not any(again)
 
 
+class _Index(int):
+    """A number in the memo that puts another object into it once it is compared."""
+
+    def __lt__(self, other: Any) -> bool:
+        self.hasher.memo[id(_MANY)] = 7, _MANY  # type: ignore[attr-defined]  # as it is made
+        return int.__lt__(self, other)
+
+
+_MANY = 10**9 + 7
+
+
+def test_data_behind_a_number_that_is_compared() -> None:
+    known = [1, 2]
+    found = []
+    for is_installed in (False, True):
+        with fastpickle.patched() if is_installed else nullcontext():
+            hasher = made(joblib.hashing.NumpyHasher, 3)
+            index = _Index(0)
+            index.hasher = hasher  # type: ignore[attr-defined]  # it has a __dict__
+            obj = [Model(1, partial(hasher.memo.setdefault, id(known), (index, known))), [known, *[_MANY] * 20]]
+            hasher.dump(obj)
+            found.append(hasher.stream.getvalue())
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("known", [[], b"y", _dict], ids=["list", "bytes", "function"])
 @pytest.mark.parametrize("rows", _ROWS.values(), ids=_ROWS)
 def test_data_behind_somebodys_code(rows: Any, known: Any, again: list[bool]) -> None:
@@ -1415,13 +1474,27 @@ def test_data_behind_somebodys_code(rows: Any, known: Any, again: list[bool]) ->
     assert True in again
 
 
-@pytest.mark.parametrize("obj", [numpy.dtype("f8"), numpy.arange(3), len, numpy.dtype([("a", "i4")])], ids=repr)
+def _within(obj: Any, levels: int) -> Any:
+    for _ in range(levels):
+        obj = {"a": obj}
+    return obj
+
+
+_OF_FEW_FRAMES: Any = {
+    **{repr(x): x for x in (numpy.dtype("f8"), numpy.arange(3), len, numpy.dtype([("a", "i4")]))},
+    "a wide dict": {f"k{i}": i for i in range(70)},
+    **{f"1200 ints below {n}": _within([*range(1200)], n) for n in (0, 1, 5)},
+    **{f"40 texts below {n}": _within([f"{i}" for i in range(40)], n) for n in (0, 1, 5)},
+}
+
+
+@pytest.mark.parametrize("obj", _OF_FEW_FRAMES.values(), ids=_OF_FEW_FRAMES)
 def test_recursion_limit_of_what_takes_few_frames(obj: Any) -> None:
     deepest = []
     for is_installed in (False, True):
         with fastpickle.patched() if is_installed else nullcontext():
             joblib.hash(obj)
-            deepest.append(max(n for n in range(60, 100) if _hashes_below(n, obj)))
+            deepest.append(max(n for n in range(20, 100) if _hashes_below(n, obj)))
     assert deepest[1] >= deepest[0]
 
 

@@ -19,7 +19,7 @@ from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from .. import hooks
-from .._stdlib import FRAMES_ARE_BYTESIO
+from .._stdlib import FRAMES_ARE_BYTESIO, StockPickler, stock_methods
 from ..digests import hashed
 from ..digests.shapes import are_sortable
 from ..doubts import outside
@@ -73,7 +73,12 @@ class Pickler(_Original, _dill_backend.Pickler):  # type: ignore[misc]  # datase
 
     def dump(self, obj: Any) -> None:
         """Write a pickled representation of `obj` to the open file, as datasets' Pickler would."""
-        if _dill_backend._is_known and _Original.dump is _dill_backend._dill_dump:  # which calls stock's
+        if (
+            _dill_backend._is_known
+            and _Original.dump is _dill_backend._dill_dump
+            and _dill.StockPickler is StockPickler  # whose own it calls
+            and StockPickler.dump is stock_methods["dump"]
+        ):
             _dill.logger.trace_setup(self)
             _Base.dump(self, obj)
         else:

@@ -205,6 +205,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
             tell = frame.tell
 
     def save_pairs(pairs: Any, save_pairs: Any) -> bool:
+        nonlocal is_usual
         doubts = dump.doubts
         for prefix, x in pairs:
             if tell is not None and tell() >= limit:
@@ -269,11 +270,17 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                 )
                 memo[id(x)] = i, x
                 if n > i and n >= _SHORTEST_RUN and not is_usual:
-                    look_again()
+                    try:
+                        is_usual = dump.is_usual_again()
+                    except RecursionError:  # it is not needed
+                        pass
                 if 0 < n < BATCHSIZE:
                     batch = x[:]  # a snapshot, as stock takes one of each batch
                     if n >= _SHORTEST_RUN and is_usual:
-                        data = of_one_type(batch, headers)
+                        try:
+                            data = of_one_type(batch, headers)
+                        except RecursionError:  # one by one they may need fewer frames
+                            data = None
                         if data is not None and (tell is None or tell() + len(data) < limit):
                             write(data + APPENDS)
                             continue
@@ -353,10 +360,6 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
             write(prefix)
         write(pickler.get(memo[id(x)][0]))  # which somebody may have made anything
 
-    def look_again() -> None:
-        nonlocal is_usual
-        is_usual = dump.is_usual_again()
-
     def _goes_on() -> bool:
         if pickler._fastpickle_plan is not plan and settled(pickler) is not plan:
             return False
@@ -364,6 +367,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
         return True
 
     def save_dict(prefix: bytes, x: dict[Any, Any], save_pairs: Any) -> bool:
+        nonlocal is_usual
         n = len(x)
         i = len(memo)
         opening = MEMOIZED_DICT if has_opcodes else EMPTY_DICT + put(proto, i)
@@ -377,7 +381,10 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
         write(prefix + opening + (MARK if n > 1 and shape is not None else b""))
         memo[id(x)] = i, x
         if n > i and n >= _SHORTEST_RUN and not is_usual:
-            look_again()
+            try:
+                is_usual = dump.is_usual_again()
+            except RecursionError:  # it is not needed
+                pass
         if n == 0:
             return True
         if shape is None:
@@ -441,9 +448,12 @@ def save_all(pickler: Any, plan: Plan, objs: Iterator[Any], write: Write) -> Wri
 
 
 def _save(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
-    """Save one object, in the loop."""
-    save_pairs, _ = _begun(pickler, plan)
-    save_pairs(((b"", obj),), save_pairs)
+    """Save one object, in the loop, or, with a frame less, a dict."""
+    save_pairs, save_dict = _begun(pickler, plan)
+    if type(obj) is dict:
+        save_dict(b"", obj, save_pairs)
+    else:
+        save_pairs(((b"", obj),), save_pairs)
 
 
 def save_dict(pickler: Any, plan: Plan, obj: Any, write: Write) -> None:
@@ -515,7 +525,10 @@ def _is_run_written(pickler: Any, plan: Plan, batch: list[Any]) -> bool:
     """Write a batch, if all of it is of one type and goes into the frame; tell whether that is so."""
     if not holds(pickler, plan) or not pickler._fastpickle_dump.is_usual:
         return False
-    data = of_one_type(batch, SHORT_BINUNICODE if plan.proto >= 4 else LONG_HEADERS)
+    try:
+        data = of_one_type(batch, SHORT_BINUNICODE if plan.proto >= 4 else LONG_HEADERS)
+    except RecursionError:  # as in the loop
+        return False
     framer = pickler.framer
     frame = framer.current_frame
     if data is None or (frame is not None and frame.tell() + len(data) >= framer._FRAME_SIZE_TARGET - _ROOM):
