@@ -289,9 +289,7 @@ class _Written:
     @cached_property
     def _has_flat_rows(self) -> bool:
         """Tell whether C was given a list of lists or tuples of atoms, if that takes less than to look at the memo."""
-        return (
-            self.of_items is None and type(self.obj) is list and are_flat_rows(self.obj, self.plan.proto, self._table)
-        )
+        return self.of_items is None and are_flat_rows(self.obj, self.plan.proto, self._table)
 
     @cached_property
     def _entries(self) -> Any:

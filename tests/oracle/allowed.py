@@ -24,7 +24,7 @@ class Difference(NamedTuple):
     tests: tuple[str, ...]
 
 
-#: Each row is checked: ``test_strategies.py`` looks for the tests that it names.
+#: Each row is checked: ``test_oracle.py`` looks for the tests that it names.
 ALLOWED = (
     Difference(
         what="reducer_override is not asked about exact None, bool, int, float, str and bytes",
