@@ -797,7 +797,6 @@ def test_class_that_a_reduce_gives(n: int, last: Any, protocol: int) -> None:
         assert dill.dumps(obj, protocol) == expected
 
 
-@pytest.mark.skipif(CPickler is None or PYPY, reason="there is no C pickler")
 @pytest.mark.parametrize("first", ["__name__", "name"])
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_name_that_another_chunk_has_memoized(first: str, protocol: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -811,6 +810,7 @@ def test_name_that_another_chunk_has_memoized(first: str, protocol: int, monkeyp
     assert backend.dumps(data, protocol) == expected
 
 
+@pytest.mark.skipif(CPickler is None or PYPY, reason="there is no C pickler")
 def test_c_pickler_after_dills_edits() -> None:
     """What dumps() keeps for the next dump has the plan in force, not that of before dill changed stock's table."""
     try:
