@@ -130,6 +130,8 @@ class HashRule:
         is_right: tells whether what its functions call are still those of the library, and of ours.
         is_other: tells of a type whether its instances may be encoded without a hook, though no plain data; or None.
         others: what encodes them, for one pickler, in the loop (`hashed`) and with small plain data (`small_hashes`).
+        save_array: saves one of numpy's arrays sooner than by its reduce, save_array(pickler, plan, obj, its type), and
+            tells whether that is done; or None.
         retry: what it does if TypeError is raised while the items of a dict are saved: retry(pickler, dict); or None.
 
     Attributes:
@@ -138,7 +140,7 @@ class HashRule:
 
     __slots__ = (
         "is_other", "is_quiet", "is_right", "is_unsorted", "memoize", "memoizes", "memoizes_bytes", "methods", "others",
-        "retry", "save_known", "set_items",
+        "retry", "save_array", "save_known", "set_items",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +155,7 @@ class HashRule:
         is_unsorted: Callable[[Any], bool] | None = None,
         is_other: Callable[[type], bool] | None = None,
         others: Callable[[Any], Any] | None = None,
+        save_array: Callable[[Any, Any, Any, type], bool] | None = None,
         retry: Callable[[Any, dict[Any, Any]], None] | None = None,
     ) -> None:
         self.is_other = is_other
@@ -166,6 +169,7 @@ class HashRule:
         self.is_right = is_right
         self.is_unsorted = is_unsorted
         self.others = others
+        self.save_array = save_array
         self.retry = retry
 
 

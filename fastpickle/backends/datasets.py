@@ -33,6 +33,7 @@ try:
     from dill import _dill
 
     from . import dill as _dill_backend
+    from ._datasets_arrays import save_array
     from ._dill_own import is_quiet
 except ImportError as exc:
     raise ImportError("fastpickle.backends.datasets needs datasets: pip install 'fastpickle[datasets]'") from exc
@@ -123,10 +124,18 @@ def _is_looked_for(t: type) -> bool:
 
 def _is_right() -> bool:
     """Tell whether dill's pickler, and ours on it, are as they were: what the functions of datasets call."""
-    return all(cls.save is save and _CALLED.isdisjoint(vars(cls)) for cls, save in _SAVES)
+    return (
+        _DillPickler.save is _dill_save
+        and _DillBase.save is _our_save
+        and _CALLED.isdisjoint(vars(_DillPickler))
+        and _CALLED.isdisjoint(vars(_DillBase))
+    )
 
 
-_SAVES = [(cls, cls.save) for cls in (_dill_backend._DillPickler, _dill_backend.Pickler)]
+_DillPickler: Any = _dill_backend._DillPickler
+_DillBase: Any = _dill_backend.Pickler
+_dill_save = _DillPickler.save
+_our_save = _DillBase.save
 _CALLED = frozenset(("memoize", "_batch_setitems"))
 
 
@@ -156,6 +165,7 @@ if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothin
             memoizes_bytes=True,
             memoizes=lambda t: True,
             save_known=hashed.save_known,
+            save_array=save_array,
             is_right=_is_right,
             is_unsorted=(lambda pickler: bool(pickler._legacy_no_dict_keys_sorting)) if _is_older else None,
         )

@@ -53,6 +53,8 @@ def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     rule: Any = plan.hash_rule
     if rule.is_other is not None and rule.is_other(t) and _is_encoded(pickler, plan, obj, t):
         return True
+    if rule.save_array is not None and rule.save_array(pickler, plan, obj, t):
+        return True
     entry = pickler.dispatch.get(t)
     if entry is None:
         reduce = _reducer(pickler, plan, t)

@@ -26,7 +26,7 @@ from ..engine.levels import end_tuple, put
 from ..engine.loop import commit_frame
 from ..hooks import ATOM_IDS, ATOMS, PLAIN_IDS, Plan, Write, hash_rules, hash_savers
 from ..interrupts import is_interrupt
-from ..objects.arrays import is_dtype, is_of_numpy
+from ..objects.arrays import array_type, is_dtype, is_of_numpy
 from ..objects.known import is_heap_type
 from ..objects.likely import ATOMS_BESIDE, is_for_stock, is_row_for_stock, is_somebodys
 from ..objects.stdlibs import STDLIBS, is_array
@@ -58,6 +58,8 @@ __all__ = [
     "MANY",
     "MANY_ITEMS",
     "append_batches",
+    "begins_with_array",
+    "is_replaced",
     "is_worth_a_plan",
     "rule_of",
     "save_all",
@@ -92,23 +94,43 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     if t is tuple and n < _LONG_TUPLE and id(first) in ATOM_IDS:
         return False
     rule = rule_of(pickler)
-    is_other = None if rule is None else rule.is_other
+    is_other = None if rule is None else _is_array if rule.save_array is not None else rule.is_other
     if n < MANY_ITEMS and _has_somebodys([*obj.values()] if t is dict else obj, is_other):
         return False
     if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
         return (
             t is dict
             or id(first) not in _CONTAINER_IDS
-            or not (_is_row_for_stock(pickler, obj[0]) and _is_row_for_stock(pickler, obj[-1]))
+            or not (_is_row_for_stock(pickler, obj[0], rule) and _is_row_for_stock(pickler, obj[-1], rule))
         )
     if is_heap_type(first):
         return not is_somebodys(first)  # as above
     if is_other is not None and is_of_numpy(first):
-        return is_other(first)
+        return _are_alike(obj, t) if is_other is _is_array else is_other(first)
     if first not in STDLIBS:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.
     return pickler.proto < 5 if is_array(first) else not is_of_numpy(first)
+
+
+def _is_array(t: type) -> bool:
+    return t is array_type()
+
+
+def _are_alike(obj: Any, t: type) -> bool:
+    """Tell whether the first, the middle and the last of some values are arrays of one dtype."""
+    values = [*obj.values()] if t is dict else obj
+    n = len(values)
+    some = values[0], values[n // 2], values[-1]
+    return all(_is_array(type(x)) for x in some) and some[0].dtype is some[1].dtype is some[2].dtype
+
+
+def begins_with_array(pickler: Any, obj: Any, t: type) -> bool:
+    """Tell whether an object is a container that begins with an array, and arrays are saved in the loop."""
+    rule = rule_of(pickler)
+    if rule is None or rule.save_array is None or not (t is list or t is dict or t is tuple):
+        return False
+    return _is_array(type(next(iter(obj.values() if t is dict else obj), None)))
 
 
 def rule_of(pickler: Any) -> HashRule | None:
@@ -121,7 +143,7 @@ def rule_of(pickler: Any) -> HashRule | None:
         return None
 
 
-def _is_replaced(plan: Plan, t: type) -> bool:
+def is_replaced(plan: Plan, t: type) -> bool:
     """Tell whether the library's `save` takes something else for instances of a type, before it asks the memo.
 
     So it does not find what somebody has put there.
@@ -131,20 +153,27 @@ def _is_replaced(plan: Plan, t: type) -> bool:
 
 def _has_somebodys(values: Sequence[Any], is_other: Callable[[type], bool] | None) -> bool:
     """Tell whether there is an object among some values for which the plan would be looked at again, as for a model."""
-    if PLAIN_IDS.issuperset(map(id, map(type, values))):
+    first = type(values[0]) if values else list
+    if all(map(is_, map(type, values), repeat(first))):
+        types = [first]
+    elif PLAIN_IDS.issuperset(map(id, map(type, values))):
         return False
-    for t in {id(type(x)): type(x) for x in values}.values():
-        if id(t) not in PLAIN_IDS and not (is_other is not None and is_other(t)) and is_for_stock(t):
-            return True
-    return False
+    else:
+        types = [*{id(type(x)): type(x) for x in values}.values()]
+    return any(id(t) not in PLAIN_IDS and not (is_other is not None and is_other(t)) and is_for_stock(t) for t in types)
 
 
-def _is_row_for_stock(pickler: Any, row: Any) -> bool:
+def _is_row_for_stock(pickler: Any, row: Any, rule: HashRule | None) -> bool:
     """Tell whether much of what is in a list, tuple or dict is for stock: somebody's, or arrays that are buffers."""
     if is_row_for_stock(row):
         return True
     t = type(row)
-    if pickler.proto < 5 or (t is not dict and t is not list and t is not tuple) or len(row) > FEWEST:
+    if (
+        pickler.proto < 5
+        or (t is not dict and t is not list and t is not tuple)
+        or len(row) > FEWEST
+        or (rule is not None and rule.save_array is not None)
+    ):
         return False
     arrays = sum([is_array(type(x)) for x in (row.values() if t is dict else row)])
     return arrays * ATOMS_BESIDE >= len(row) > 0
@@ -257,7 +286,7 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
             elif t is bool and (is_usual or id(x) not in memo):
                 write(prefix + (NEWTRUE if x else NEWFALSE))
                 continue
-            elif id(x) in memo and (id(t) in _PLAIN_IDS or not _is_replaced(plan, t)):
+            elif id(x) in memo and (id(t) in _PLAIN_IDS or not is_replaced(plan, t)):
                 fetch(prefix, x)
                 continue
             elif t is list and saves_lists:

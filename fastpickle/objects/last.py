@@ -249,7 +249,7 @@ def types_at_top(obj: Any, t: type) -> list[type]:
     types: list[type] = []
     for _ in range(_LEVELS):
         items = [*obj.values()] if t is dict else obj
-        types = [x for x in map(type, items) if id(x) not in PLAIN_IDS]
+        types = [x for key, x in {id(x): x for x in map(type, items)}.items() if key not in PLAIN_IDS]
         obj = _first_container(items)
         if types or obj is None:
             break

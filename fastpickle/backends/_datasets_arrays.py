@@ -1,0 +1,160 @@
+"""numpy's arrays in what datasets hashes: one behind another like it, written by what its reduce gives, in one piece.
+
+    the first of a dtype --> as any instance (`hashed`): the names of what rebuilds it, its class, its dtype
+    those behind it -------> GETs of these, its shape, its bytes
+
+datasets' Pickler has a dispatch table of its own, which dill's function for arrays is not in, so that numpy's own
+reduce is asked, which runs nobody's code: that of protocol 4, or of 5, Python 3.14's default, which gives a buffer.
+
+Not for: arrays of objects, of much, or of another dtype than one before; nor for joblib, which does not pickle them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from pickle import BINBYTES, BUILD, BYTEARRAY8, EMPTY_TUPLE, MARK, MEMOIZE, NEWFALSE, NEWTRUE, REDUCE, SHORT_BINUNICODE
+from struct import error
+from types import BuiltinFunctionType
+from typing import Any, Final
+
+from .._stdlib import MEMOIZES_BUFFERS, NOT_WRITTEN, stock_methods
+from ..digests.hashing import is_replaced
+from ..engine.columns import Refused, pack_get, write_int
+from ..hooks import Plan
+from ..interrupts import is_interrupt
+from ..objects.arrays import array_type
+from ..objects.known import find_hiding, is_heap_type
+from ..opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES, SHORT_BINBYTES, pack_binbytes, pack_bytearray8
+from ..rules import HashRule
+
+__all__ = ["save_array"]
+
+
+def save_array(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+    """Write an array that is not in the memo, behind one like it, and tell whether that is done; nobody's code runs.
+
+    Args:
+        pickler, plan: whose.
+        obj: any object that no plan contains.
+        t: its type.
+    """
+    is_array = _are_arrays.get(id(t))
+    if is_array is None:
+        is_array = t is array_type()
+        if not is_heap_type(t):  # it stays, and so does its id
+            _are_arrays[id(t)] = is_array
+    return is_array and _is_written(pickler, plan, obj, t)
+
+
+#: Of types that cannot be changed, by id, whether it is that of arrays.
+_are_arrays: Final[dict[int, bool]] = {}
+#: Of more bytes the rest does not matter.
+_MOST_BYTES: Final = 16 << 10
+#: So much in the memo is looked at for it, each time that somebody's code has run.
+_MOST_ENTRIES: Final = 64
+#: Of fewer, bytes may be an object that others have, too.
+_FEWEST_BYTES: Final = 2
+_PickleBuffer: Any = getattr(pickle, "PickleBuffer", None)  # None where there is no C pickler, which asks for it
+#: (0,), and then b"b", in the first tuple; that; and what is rebuilt, behind it (1, ...
+_ZERO: Final = write_int(0) + MEMOIZED_TUPLES[1]
+_EMPTY: Final = MEMOIZED_TUPLES[3] + REDUCE + MEMOIZE + MARK + write_int(1)
+_BUILT: Final = MEMOIZED_TUPLE + BUILD
+_MADE: Final = MEMOIZED_TUPLE + REDUCE + MEMOIZE
+_FLAGS: Final = {True: NEWTRUE, False: NEWFALSE}
+
+
+def _is_written(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+    dump = pickler._fastpickle_dump
+    memo = pickler.memo
+    dtype = obj.dtype
+    if id(dtype) not in memo or not _FEWEST_BYTES <= obj.nbytes <= _MOST_BYTES or plan.proto < 4:
+        return False
+    known = dump.known.get(HashRule)  # by the id of a dtype, whether it is so; until somebody's code runs
+    if known is None:  # False if somebody may have put into the memo what is not sought there
+        is_usual = dump.is_usual or (len(memo) <= _MOST_ENTRIES and dump.is_usual_again())
+        known = dump.known[HashRule] = {} if is_usual else False
+    if known is False:
+        return False
+    is_known = known.get(id(dtype))
+    if is_known is None:
+        is_known = known[id(dtype)] = not dtype.hasobject and _is_nobodys(pickler, plan, t, type(dtype))
+    if not is_known:
+        return False
+    rv = obj.__reduce_ex__(plan.proto)
+    try:
+        encoded = _encoded(rv, obj, dtype, memo) if len(rv) == 3 else _encoded_buffer(rv, obj, dtype, memo)
+    except (KeyError, Refused, error):  # something is not in the memo yet, or has a number there that no pickler gives
+        return False
+    if encoded is None:
+        return False
+    data, memoized = encoded
+    frame = pickler.framer.current_frame
+    if frame is None or frame.tell() + len(data) >= pickler.framer._FRAME_SIZE_TARGET:
+        return False
+    try:
+        frame.write(data)
+    except NOT_WRITTEN as exc:
+        if is_interrupt(exc):
+            raise
+        return False
+    for i, x in enumerate(memoized, len(memo)):
+        memo[id(x)] = i, x
+    return True
+
+
+def _is_nobodys(pickler: Any, plan: Plan, t: type, of_dtype: type) -> bool:
+    """Tell whether nobody's code runs for an array, nor for a dtype that is fetched, and stock writes the buffer."""
+    if is_replaced(plan, of_dtype) or is_replaced(plan, BuiltinFunctionType) or find_hiding(pickler, plan, t) is None:
+        return False
+    return plan.proto < 5 or (
+        pickler._buffer_callback is None
+        and pickler.dispatch.get(_PickleBuffer) is stock_methods["save_picklebuffer"]
+        and not is_replaced(plan, _PickleBuffer)
+    )
+
+
+def _encoded(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tuple[bytes, list[Any]] | None:
+    """Return the opcodes of an array that is reduced to a call and a state, and what is memoized; None if it is odd."""
+    func, (cls, zero, kind), state = rv
+    _, shape, its_dtype, is_fortran, raw = state
+    if its_dtype is not dtype or type(raw) is not bytes or type(is_fortran) is not bool:
+        return None
+    memoized = [zero, rv[1], obj, *_memoized_of(shape), raw, state]
+    return b"".join((
+        pack_get(memo[id(func)][0]), pack_get(memo[id(cls)][0]), _ZERO, pack_get(memo[id(kind)][0]), _EMPTY,
+        _shape(shape), pack_get(memo[id(dtype)][0]), _FLAGS[is_fortran], _bytes(raw), MEMOIZE, _BUILT,
+    )), memoized  # fmt: skip
+
+
+def _encoded_buffer(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tuple[bytes, list[Any]] | None:
+    """Return the same of one that is reduced to a call with a buffer."""
+    func, args = rv
+    buffer, its_dtype, shape, order = args
+    if its_dtype is not dtype or type(buffer) is not _PickleBuffer or type(order) is not str:
+        return None
+    with buffer.raw() as view:
+        raw = view.tobytes()
+        opcodes = _bytes(raw) if view.readonly else pack_bytearray8(BYTEARRAY8, len(raw)) + raw
+    memoized = [buffer if MEMOIZES_BUFFERS else raw, *_memoized_of(shape), args, obj]
+    return b"".join((
+        pack_get(memo[id(func)][0]), MARK, opcodes, MEMOIZE, pack_get(memo[id(dtype)][0]), _shape(shape),
+        SHORT_BINUNICODE, bytes((len(order),)), order.encode(), _MADE,
+    )), memoized  # fmt: skip
+
+
+def _bytes(raw: bytes) -> bytes:
+    n = len(raw)
+    return (SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + raw
+
+
+def _memoized_of(shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return (shape,) if shape else ()
+
+
+def _shape(shape: tuple[int, ...]) -> bytes:
+    """Return the opcodes of a tuple of ints that has just been made."""
+    n = len(shape)
+    if not n:
+        return EMPTY_TUPLE
+    ints = b"".join(map(write_int, shape))
+    return ints + MEMOIZED_TUPLES[n] if n <= 3 else MARK + ints + MEMOIZED_TUPLE
