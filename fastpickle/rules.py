@@ -130,8 +130,8 @@ class HashRule:
         is_right: tells whether what its functions call are still those of the library, and of ours.
         is_other: tells of a type whether its instances may be encoded without a hook, though no plain data; or None.
         others: what encodes them, for one pickler, in the loop (`hashed`) and with small plain data (`small_hashes`).
-        save_array: saves one of numpy's arrays sooner than by its reduce, save_array(pickler, plan, obj, its type), and
-            tells whether that is done; or None.
+        array: the type of numpy's arrays, if `save_array` may save them sooner than by their reduce; or None.
+        save_array: tells whether it has saved an array, save_array(pickler, plan, obj, array).
         retry: what it does if TypeError is raised while the items of a dict are saved: retry(pickler, dict); or None.
 
     Attributes:
@@ -139,8 +139,8 @@ class HashRule:
     """
 
     __slots__ = (
-        "is_other", "is_quiet", "is_right", "is_unsorted", "memoize", "memoizes", "memoizes_bytes", "methods", "others",
-        "retry", "save_array", "save_known", "set_items",
+        "array", "is_other", "is_quiet", "is_right", "is_unsorted", "memoize", "memoizes", "memoizes_bytes", "methods",
+        "others", "retry", "save_array", "save_known", "set_items",
     )  # fmt: skip
 
     def __init__(
@@ -155,9 +155,11 @@ class HashRule:
         is_unsorted: Callable[[Any], bool] | None = None,
         is_other: Callable[[type], bool] | None = None,
         others: Callable[[Any], Any] | None = None,
+        array: type | None = None,
         save_array: Callable[[Any, Any, Any, type], bool] | None = None,
         retry: Callable[[Any, dict[Any, Any]], None] | None = None,
     ) -> None:
+        self.array = array
         self.is_other = is_other
         self.memoize = memoize
         self.methods: tuple[tuple[Any, ...], ...] = ()

@@ -22,32 +22,13 @@ from ..digests.hashing import is_replaced
 from ..engine.columns import Refused, pack_get, write_int
 from ..hooks import Plan
 from ..interrupts import is_interrupt
-from ..objects.arrays import array_type
-from ..objects.known import find_hiding, is_heap_type
+from ..objects.known import find_hiding
 from ..opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES, SHORT_BINBYTES, pack_binbytes, pack_bytearray8
 from ..rules import HashRule
 
 __all__ = ["save_array"]
 
 
-def save_array(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
-    """Write an array that is not in the memo, behind one like it, and tell whether that is done; nobody's code runs.
-
-    Args:
-        pickler, plan: whose.
-        obj: any object that no plan contains.
-        t: its type.
-    """
-    is_array = _are_arrays.get(id(t))
-    if is_array is None:
-        is_array = t is array_type()
-        if not is_heap_type(t):  # it stays, and so does its id
-            _are_arrays[id(t)] = is_array
-    return is_array and _is_written(pickler, plan, obj, t)
-
-
-#: Of types that cannot be changed, by id, whether it is that of arrays.
-_are_arrays: Final[dict[int, bool]] = {}
 #: Of more bytes the rest does not matter.
 _MOST_BYTES: Final = 16 << 10
 #: So much in the memo is looked at for it, each time that somebody's code has run.
@@ -63,7 +44,14 @@ _MADE: Final = MEMOIZED_TUPLE + REDUCE + MEMOIZE
 _FLAGS: Final = {True: NEWTRUE, False: NEWFALSE}
 
 
-def _is_written(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+def save_array(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+    """Write an array that is not in the memo, behind one like it, and tell whether that is done; nobody's code runs.
+
+    Args:
+        pickler, plan: whose.
+        obj: the array.
+        t: its type, which is numpy's own.
+    """
     dump = pickler._fastpickle_dump
     memo = pickler.memo
     dtype = obj.dtype

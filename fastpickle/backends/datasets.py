@@ -23,6 +23,7 @@ from .._stdlib import FRAMES_ARE_BYTESIO, StockPickler, stock_methods
 from ..digests import hashed
 from ..digests.shapes import are_sortable
 from ..doubts import outside
+from ..objects.arrays import array_type
 from ..pickler import Pickler as _Base
 from ..rules import HashRule
 from ._source import digests
@@ -165,6 +166,7 @@ if FRAMES_ARE_BYTESIO and _is_known():  # not on PyPy, whose engine knows nothin
             memoizes_bytes=True,
             memoizes=lambda t: True,
             save_known=hashed.save_known,
+            array=array_type(),
             save_array=save_array,
             is_right=_is_right,
             is_unsorted=(lambda pickler: bool(pickler._legacy_no_dict_keys_sorting)) if _is_older else None,

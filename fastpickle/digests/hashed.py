@@ -53,7 +53,7 @@ def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     rule: Any = plan.hash_rule
     if rule.is_other is not None and rule.is_other(t) and _is_encoded(pickler, plan, obj, t):
         return True
-    if rule.save_array is not None and rule.save_array(pickler, plan, obj, t):
+    if t is rule.array and rule.save_array(pickler, plan, obj, t):
         return True
     entry = pickler.dispatch.get(t)
     if entry is None:

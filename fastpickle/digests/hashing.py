@@ -94,7 +94,7 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     if t is tuple and n < _LONG_TUPLE and id(first) in ATOM_IDS:
         return False
     rule = rule_of(pickler)
-    is_other = None if rule is None else _is_array if rule.save_array is not None else rule.is_other
+    is_other = None if rule is None else _is_array if rule.array is not None else rule.is_other
     if n < MANY_ITEMS and _has_somebodys([*obj.values()] if t is dict else obj, is_other):
         return False
     if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
@@ -128,9 +128,9 @@ def _are_alike(obj: Any, t: type) -> bool:
 def begins_with_array(pickler: Any, obj: Any, t: type) -> bool:
     """Tell whether an object is a container that begins with an array, and arrays are saved in the loop."""
     rule = rule_of(pickler)
-    if rule is None or rule.save_array is None or not (t is list or t is dict or t is tuple):
+    if rule is None or rule.array is None or not (t is list or t is dict or t is tuple):
         return False
-    return _is_array(type(next(iter(obj.values() if t is dict else obj), None)))
+    return type(next(iter(obj.values() if t is dict else obj), None)) is rule.array
 
 
 def rule_of(pickler: Any) -> HashRule | None:
@@ -172,7 +172,7 @@ def _is_row_for_stock(pickler: Any, row: Any, rule: HashRule | None) -> bool:
         pickler.proto < 5
         or (t is not dict and t is not list and t is not tuple)
         or len(row) > FEWEST
-        or (rule is not None and rule.save_array is not None)
+        or (rule is not None and rule.array is not None)
     ):
         return False
     arrays = sum([is_array(type(x)) for x in (row.values() if t is dict else row)])
