@@ -119,9 +119,10 @@ def _is_array(t: type) -> bool:
 
 def _are_alike(obj: Any, t: type) -> bool:
     """Tell whether the first, the middle and the last of some values are arrays of one dtype."""
-    values = [*obj.values()] if t is dict else obj
-    n = len(values)
-    some = values[0], values[n // 2], values[-1]
+    values = [*obj.values()] if t is dict else obj[:]  # another thread may change it
+    if not values:
+        return False
+    some = values[0], values[len(values) // 2], values[-1]
     return all(_is_array(type(x)) for x in some) and some[0].dtype is some[1].dtype is some[2].dtype
 
 
