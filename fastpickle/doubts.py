@@ -176,8 +176,9 @@ def settled(pickler: Any) -> Plan:
             and (doubted.is_choice_right is None or doubted.is_choice_right(pickler))
         ):
             found = doubted
-    except (KeyError, AttributeError, TypeError) as exc:  # something is missing, or is not what it is in stock
-        if is_interrupt(exc):
+    except (KeyError, AttributeError, TypeError, RecursionError) as exc:
+        # Something is missing, or is not what it is in stock; or the stack is full: hook by hook there may be enough.
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise
     state["_fastpickle_plan"] = found
     dump.is_usual = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copyreg
+import inspect
 import io
 import pickle
 import random
@@ -63,6 +64,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "metadata": lambda i: numpy.zeros(2, numpy.dtype("i4", metadata={"a": 1})),
     "objects": lambda i: numpy.array([i, "x", None], object),
     "Fortran": lambda i: numpy.asfortranarray(numpy.full((3, 2), i)),
+    "axes in another order": lambda i: numpy.full((2, 3, 4), i).transpose(1, 0, 2),
     "strides": lambda i: numpy.arange(6 + i)[::2],
     "read-only": lambda i: _read_only(numpy.arange(3)),
     "300 bytes": lambda i: numpy.zeros(300, "u1"),
@@ -217,6 +219,11 @@ def _patched(patch: pytest.MonkeyPatch, how: str) -> None:
         patch.setitem(_Theirs.dispatch, numpy.ndarray, lambda self, obj: self.save_reduce(*_registered(obj), obj=obj))
     elif how == "buffers":
         patch.setitem(_Theirs.dispatch, pickle.PickleBuffer, lambda self, obj: self.save(bytes(obj)))
+    elif how == "tuples":
+        stock = _Theirs.dispatch[tuple]
+        patch.setitem(_Theirs.dispatch, tuple, lambda self, obj: stock(self, (2, 2) if obj == (4,) else obj))
+    elif how == "bytes":
+        patch.setitem(_Theirs.dispatch, bytes, lambda self, obj: self.write(pickle.NONE))
     elif how == "memoize":
         patch.setattr(_Theirs, "memoize", lambda self, obj: dill.Pickler.memoize(self, obj))
     elif how == "dill's memoize":
@@ -230,8 +237,8 @@ def _patched(patch: pytest.MonkeyPatch, how: str) -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        "import", "torch", "copyreg", "dispatch", "buffers", "memoize", "dill's memoize", "reducer_override",
-        "persistent_id",
+        "import", "torch", "copyreg", "dispatch", "tuples", "bytes", "buffers", "memoize", "dill's memoize",
+        "reducer_override", "persistent_id",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("protocol", [4, 5])
@@ -256,3 +263,37 @@ def test_buffers_out_of_band() -> None:
             found.append((_dumped(_Theirs, 5, arrays, buffer_callback=buffers.append), len(buffers)))
     assert found[0] == found[1]
     assert found[0][1] == 70
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+@pytest.mark.parametrize("n", [2, 12, 20, 70])
+@pytest.mark.parametrize("how", ["list", "tuple", "dict", "rows", "in a dict", "in a list"])
+def test_recursion_limit(how: str, n: int, protocol: int) -> None:
+    """No frame more than on stock."""
+    arrays = [numpy.arange(4) for _ in range(n)]
+    obj: Any = {
+        "list": arrays,
+        "tuple": (*arrays,),
+        "dict": {f"k{i}": x for i, x in enumerate(arrays)},
+        "rows": [{"i": 1, "a": x} for x in arrays],
+        "in a dict": {"a": {"b": arrays}},
+        "in a list": [[arrays]],
+    }[how]
+
+    def fits(room: int) -> bool:
+        pickler = _Theirs(io.BytesIO(), protocol, recurse=True)
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(len(inspect.stack(0)) + room)
+        try:
+            pickler.dump(obj)
+        except RecursionError:
+            return False
+        finally:
+            sys.setrecursionlimit(limit)
+        return True
+
+    assert fits(900)
+    least = next(room for room in range(10, 200) if fits(room))
+    with fastpickle.patched():
+        assert fits(900)
+        assert all(fits(room) for room in range(least, least + 30))

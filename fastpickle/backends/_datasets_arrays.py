@@ -14,27 +14,24 @@ from __future__ import annotations
 import pickle
 from pickle import BINBYTES, BUILD, BYTEARRAY8, EMPTY_TUPLE, MARK, MEMOIZE, NEWFALSE, NEWTRUE, REDUCE, SHORT_BINUNICODE
 from struct import error
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, NoneType
 from typing import Any, Final
 
 from .._stdlib import MEMOIZES_BUFFERS, NOT_WRITTEN, stock_methods
-from ..digests.hashing import is_replaced
+from ..digests.hashing import is_replaced, is_saved
 from ..engine.columns import Refused, pack_get, write_int
-from ..hooks import Plan
+from ..hooks import Plan, hash_savers
 from ..interrupts import is_interrupt
 from ..objects.known import find_hiding
 from ..opcodes import MEMOIZED_TUPLE, MEMOIZED_TUPLES, SHORT_BINBYTES, pack_binbytes, pack_bytearray8
 from ..rules import HashRule
+from ._dill_own import has_its_helpers
 
 __all__ = ["save_array"]
 
 
-#: Of more bytes the rest does not matter.
-_MOST_BYTES: Final = 16 << 10
 #: So much in the memo is looked at for it, each time that somebody's code has run.
 _MOST_ENTRIES: Final = 64
-#: Of fewer, bytes may be an object that others have, too.
-_FEWEST_BYTES: Final = 2
 _PickleBuffer: Any = getattr(pickle, "PickleBuffer", None)  # None where there is no C pickler, which asks for it
 #: (0,), and then b"b", in the first tuple; that; and what is rebuilt, behind it (1, ...
 _ZERO: Final = write_int(0) + MEMOIZED_TUPLES[1]
@@ -55,7 +52,7 @@ def save_array(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     dump = pickler._fastpickle_dump
     memo = pickler.memo
     dtype = obj.dtype
-    if id(dtype) not in memo or not _FEWEST_BYTES <= obj.nbytes <= _MOST_BYTES or plan.proto < 4:
+    if id(dtype) not in memo or not is_saved(obj) or plan.proto < 4:
         return False
     known = dump.known.get(HashRule)  # by the id of a dtype, whether it is so; until somebody's code runs
     if known is None:  # False if somebody may have put into the memo what is not sought there
@@ -65,7 +62,7 @@ def save_array(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         return False
     is_known = known.get(id(dtype))
     if is_known is None:
-        is_known = known[id(dtype)] = not dtype.hasobject and _is_nobodys(pickler, plan, t, type(dtype))
+        is_known = known[id(dtype)] = _is_nobodys(pickler, plan, t, type(dtype))
     if not is_known:
         return False
     rv = obj.__reduce_ex__(plan.proto)
@@ -90,9 +87,20 @@ def save_array(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
     return True
 
 
+#: What is written of an array, but for tuples.
+_WRITTEN: Final = (NoneType, bool, int, str, bytes, bytearray)
+
+
 def _is_nobodys(pickler: Any, plan: Plan, t: type, of_dtype: type) -> bool:
     """Tell whether nobody's code runs for an array, nor for a dtype that is fetched, and stock writes the buffer."""
-    if is_replaced(plan, of_dtype) or is_replaced(plan, BuiltinFunctionType) or find_hiding(pickler, plan, t) is None:
+    if (
+        is_replaced(plan, of_dtype)
+        or is_replaced(plan, BuiltinFunctionType)
+        or plan.save_tuple is not hash_savers[tuple][1]
+        or any(plan.get(x) is None for x in _WRITTEN)
+        or not has_its_helpers()
+        or find_hiding(pickler, plan, t) is None
+    ):
         return False
     return plan.proto < 5 or (
         pickler._buffer_callback is None
@@ -117,6 +125,8 @@ def _encoded(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tuple[bytes
 def _encoded_buffer(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tuple[bytes, list[Any]] | None:
     """Return the same of one that is reduced to a call with a buffer."""
     func, args = rv
+    if len(args) != 4:  # axes that are to be put into another order
+        return None
     buffer, its_dtype, shape, order = args
     if its_dtype is not dtype or type(buffer) is not _PickleBuffer or type(order) is not str:
         return None

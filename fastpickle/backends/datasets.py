@@ -126,13 +126,16 @@ def _is_looked_for(t: type) -> bool:
 def _is_right() -> bool:
     """Tell whether dill's pickler, and ours on it, are as they were: what the functions of datasets call."""
     return (
-        _DillPickler.save is _dill_save
+        _library.dill is _dill_module
+        and _dill_module.Pickler is _DillPickler
+        and _DillPickler.save is _dill_save
         and _DillBase.save is _our_save
         and _CALLED.isdisjoint(vars(_DillPickler))
         and _CALLED.isdisjoint(vars(_DillBase))
     )
 
 
+_dill_module: Any = _library.dill
 _DillPickler: Any = _dill_backend._DillPickler
 _DillBase: Any = _dill_backend.Pickler
 _dill_save = _DillPickler.save

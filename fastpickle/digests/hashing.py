@@ -60,6 +60,7 @@ __all__ = [
     "append_batches",
     "begins_with_array",
     "is_replaced",
+    "is_saved",
     "is_worth_a_plan",
     "rule_of",
     "save_all",
@@ -106,7 +107,7 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     if is_heap_type(first):
         return not is_somebodys(first)  # as above
     if is_other is not None and is_of_numpy(first):
-        return _are_alike(obj, t) if is_other is _is_array else is_other(first)
+        return _are_alike(obj, t) and _has_room(_FRAMES) if is_other is _is_array else is_other(first)
     if first not in STDLIBS:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.
@@ -123,7 +124,31 @@ def _are_alike(obj: Any, t: type) -> bool:
     if not values:
         return False
     some = values[0], values[len(values) // 2], values[-1]
-    return all(_is_array(type(x)) for x in some) and some[0].dtype is some[1].dtype is some[2].dtype
+    return all(_is_array(type(x)) and is_saved(x) for x in some) and some[0].dtype is some[1].dtype is some[2].dtype
+
+
+def is_saved(array: Any) -> bool:
+    """Tell whether `save_array` of a rule may save an array, behind another one: it has some bytes, and no objects."""
+    return _FEWEST_BYTES <= array.nbytes <= _MOST_BYTES and not array.dtype.hasobject
+
+
+#: Of fewer, they may be an object that others have, too; of more, a frame has no room for many.
+_FEWEST_BYTES: Final = 2
+_MOST_BYTES: Final = 4 << 10
+
+
+def _has_room(n: int) -> bool:
+    """Tell whether the stack has room for so many frames, 40 ns for each: the first array needs two more than stock."""
+    try:
+        if n:
+            return _has_room(n - 1)
+    except RecursionError:
+        return False
+    return True
+
+
+#: More than stock needs for the first array.
+_FRAMES: Final = 40
 
 
 def begins_with_array(pickler: Any, obj: Any, t: type) -> bool:
@@ -169,15 +194,12 @@ def _is_row_for_stock(pickler: Any, row: Any, rule: HashRule | None) -> bool:
     if is_row_for_stock(row):
         return True
     t = type(row)
-    if (
-        pickler.proto < 5
-        or (t is not dict and t is not list and t is not tuple)
-        or len(row) > FEWEST
-        or (rule is not None and rule.array is not None)
-    ):
+    if pickler.proto < 5 or (t is not dict and t is not list and t is not tuple) or len(row) > FEWEST:
         return False
-    arrays = sum([is_array(type(x)) for x in (row.values() if t is dict else row)])
-    return arrays * ATOMS_BESIDE >= len(row) > 0
+    arrays = [x for x in (row.values() if t is dict else row) if is_array(type(x))]
+    if rule is not None and rule.array is not None and arrays and _has_room(_FRAMES):
+        arrays = [x for x in arrays if not is_saved(x)]
+    return len(arrays) * ATOMS_BESIDE >= len(row) > 0
 
 
 #: So many items; or so many objects memoized before, and containers again.
