@@ -149,11 +149,16 @@ def test_random_arrays(protocol: int, written: list[bool]) -> None:
 
 
 @pytest.mark.parametrize("protocol", [4, 5])
-def test_at_the_end_of_a_frame(protocol: int) -> None:
-    """The frame may be full before an array, or within."""
-    arrays = [numpy.arange(4) for _ in range(20)]
-    for n in range(65_536 - 1_900, 65_536 + 40, 23):
-        _check([*arrays[:3], "x" * n, *arrays[3:]], protocol)
+@pytest.mark.parametrize("kind", ["ints", "no dimension", "five dimensions", "read-only", "300 bytes"])
+def test_at_the_end_of_a_frame(kind: str, protocol: int, written: list[bool]) -> None:
+    """The frame may be full before an array, or within, at each of its parts; no other array is saved later for it."""
+    arrays = [KINDS[kind](i) for i in range(9)]
+    for n in range(65_536 - 420, 65_536 + 30, 3 if kind == "ints" else 7):
+        _check(
+            [*arrays[:3], "x" * n, *arrays[3:]] if n % 2 else [arrays[:2], *["x" * (n // 2)] * 2, arrays[2:]], protocol
+        )
+    _check([numpy.arange(50) + i for i in range(2_000)], protocol)
+    assert written[-3998:].count(True) >= 3990
 
 
 class _Puts:

@@ -14,10 +14,10 @@ from __future__ import annotations
 import pickle
 from pickle import BINBYTES, BUILD, BYTEARRAY8, EMPTY_TUPLE, MARK, MEMOIZE, NEWFALSE, NEWTRUE, REDUCE, SHORT_BINUNICODE
 from struct import error
-from types import BuiltinFunctionType, NoneType
+from types import BuiltinFunctionType, BuiltinMethodType, NoneType
 from typing import Any, Final
 
-from .._stdlib import MEMOIZES_BUFFERS, NOT_WRITTEN, stock_methods
+from .._stdlib import MEMOIZES_BUFFERS, NOT_WRITTEN, is_usual_file, stock_methods
 from ..digests.hashing import is_replaced, is_saved
 from ..engine.columns import Refused, pack_get, write_int
 from ..hooks import Plan, hash_savers
@@ -33,9 +33,10 @@ __all__ = ["save_array"]
 #: So much in the memo is looked at for it, each time that somebody's code has run.
 _MOST_ENTRIES: Final = 64
 _PickleBuffer: Any = getattr(pickle, "PickleBuffer", None)  # None where there is no C pickler, which asks for it
-#: (0,), and then b"b", in the first tuple; that; and what is rebuilt, behind it (1, ...
+#: (0,); what ends the arguments, with the call behind them; and the version of the state.
 _ZERO: Final = write_int(0) + MEMOIZED_TUPLES[1]
-_EMPTY: Final = MEMOIZED_TUPLES[3] + REDUCE + MEMOIZE + MARK + write_int(1)
+_EMPTY: Final = MEMOIZED_TUPLES[3] + REDUCE + MEMOIZE
+_ONE: Final = write_int(1)
 _BUILT: Final = MEMOIZED_TUPLE + BUILD
 _MADE: Final = MEMOIZED_TUPLE + REDUCE + MEMOIZE
 _FLAGS: Final = {True: NEWTRUE, False: NEWFALSE}
@@ -72,15 +73,24 @@ def save_array(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         return False
     if encoded is None:
         return False
-    data, memoized = encoded
-    frame = pickler.framer.current_frame
-    if frame is None or frame.tell() + len(data) >= pickler.framer._FRAME_SIZE_TARGET:
+    pieces, memoized = encoded
+    framer = pickler.framer
+    frame = framer.current_frame
+    if frame is None:
         return False
-    try:
-        frame.write(data)
-    except NOT_WRITTEN as exc:
-        if is_interrupt(exc):
-            raise
+    if frame.tell() + sum(map(len, pieces)) < framer._FRAME_SIZE_TARGET:
+        try:
+            frame.write(b"".join(pieces))
+        except NOT_WRITTEN as exc:
+            if is_interrupt(exc):
+                raise
+            return False
+    elif type(framer.file_write) is BuiltinMethodType and is_usual_file(framer.file_write.__self__):
+        for piece in pieces:  # the frame is full before one of them
+            if framer.current_frame.tell() >= framer._FRAME_SIZE_TARGET:
+                framer.commit_frame()
+            framer.current_frame.write(piece)
+    else:
         return False
     for i, x in enumerate(memoized, len(memo)):
         memo[id(x)] = i, x
@@ -109,20 +119,23 @@ def _is_nobodys(pickler: Any, plan: Plan, t: type, of_dtype: type) -> bool:
     )
 
 
-def _encoded(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tuple[bytes, list[Any]] | None:
-    """Return the opcodes of an array that is reduced to a call and a state, and what is memoized; None if it is odd."""
+def _encoded(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tuple[list[bytes], list[Any]] | None:
+    """Return the opcodes of an array that is reduced to a call and a state, and what is memoized; None if it is odd.
+
+    The opcodes are in pieces before each of which stock looks whether the frame is full: with which `save` begins.
+    """
     func, (cls, zero, kind), state = rv
     _, shape, its_dtype, is_fortran, raw = state
     if its_dtype is not dtype or type(raw) is not bytes or type(is_fortran) is not bool:
         return None
-    memoized = [zero, rv[1], obj, *_memoized_of(shape), raw, state]
-    return b"".join((
-        pack_get(memo[id(func)][0]), pack_get(memo[id(cls)][0]), _ZERO, pack_get(memo[id(kind)][0]), _EMPTY,
-        _shape(shape), pack_get(memo[id(dtype)][0]), _FLAGS[is_fortran], _bytes(raw), MEMOIZE, _BUILT,
-    )), memoized  # fmt: skip
+    pieces = [
+        pack_get(memo[id(func)][0]), pack_get(memo[id(cls)][0]), _ZERO, pack_get(memo[id(kind)][0]) + _EMPTY,
+        MARK, _ONE, *_shape(shape), pack_get(memo[id(dtype)][0]), _FLAGS[is_fortran], _bytes(raw) + MEMOIZE + _BUILT,
+    ]  # fmt: skip
+    return pieces, [zero, rv[1], obj, *_memoized_of(shape), raw, state]
 
 
-def _encoded_buffer(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tuple[bytes, list[Any]] | None:
+def _encoded_buffer(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tuple[list[bytes], list[Any]] | None:
     """Return the same of one that is reduced to a call with a buffer."""
     func, args = rv
     if len(args) != 4:  # axes that are to be put into another order
@@ -132,12 +145,12 @@ def _encoded_buffer(rv: Any, obj: Any, dtype: Any, memo: dict[int, Any]) -> tupl
         return None
     with buffer.raw() as view:
         raw = view.tobytes()
-        opcodes = _bytes(raw) if view.readonly else pack_bytearray8(BYTEARRAY8, len(raw)) + raw
-    memoized = [buffer if MEMOIZES_BUFFERS else raw, *_memoized_of(shape), args, obj]
-    return b"".join((
-        pack_get(memo[id(func)][0]), MARK, opcodes, MEMOIZE, pack_get(memo[id(dtype)][0]), _shape(shape),
-        SHORT_BINUNICODE, bytes((len(order),)), order.encode(), _MADE,
-    )), memoized  # fmt: skip
+        data = _bytes(raw) if view.readonly else pack_bytearray8(BYTEARRAY8, len(raw)) + raw
+    pieces = [
+        pack_get(memo[id(func)][0]), MARK, data + MEMOIZE, pack_get(memo[id(dtype)][0]), *_shape(shape),
+        SHORT_BINUNICODE + bytes((len(order),)) + order.encode() + _MADE,
+    ]  # fmt: skip
+    return pieces, [buffer if MEMOIZES_BUFFERS else raw, *_memoized_of(shape), args, obj]
 
 
 def _bytes(raw: bytes) -> bytes:
@@ -149,10 +162,11 @@ def _memoized_of(shape: tuple[int, ...]) -> tuple[Any, ...]:
     return (shape,) if shape else ()
 
 
-def _shape(shape: tuple[int, ...]) -> bytes:
+def _shape(shape: tuple[int, ...]) -> list[bytes]:
     """Return the opcodes of a tuple of ints that has just been made."""
     n = len(shape)
     if not n:
-        return EMPTY_TUPLE
-    ints = b"".join(map(write_int, shape))
-    return ints + MEMOIZED_TUPLES[n] if n <= 3 else MARK + ints + MEMOIZED_TUPLE
+        return [EMPTY_TUPLE]
+    pieces = [*map(write_int, shape)]
+    pieces[-1] += MEMOIZED_TUPLES[n] if n <= 3 else MEMOIZED_TUPLE
+    return pieces if n <= 3 else [MARK, *pieces]
