@@ -179,7 +179,7 @@ def is_replaced(plan: Plan, t: type) -> bool:
 
 def _has_somebodys(values: Sequence[Any], is_other: Callable[[type], bool] | None) -> bool:
     """Tell whether there is an object among some values for which the plan would be looked at again, as for a model."""
-    first = type(values[0]) if values else list
+    first = type(next(iter(values), None))  # another thread may have emptied it
     if all(map(is_, map(type, values), repeat(first))):
         types = [first]
     elif PLAIN_IDS.issuperset(map(id, map(type, values))):
