@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import copyreg
-import inspect
 import io
 import pickle
 import random
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from oracle.allowed import PYPY
+from oracle.frames import fits
 
 import fastpickle
 
@@ -285,20 +285,12 @@ def test_recursion_limit(how: str, n: int, protocol: int) -> None:
         "in a list": [[arrays]],
     }[how]
 
-    def fits(room: int) -> bool:
+    def is_enough(room: int) -> bool:
         pickler = _Theirs(io.BytesIO(), protocol, recurse=True)
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(len(inspect.stack(0)) + room)
-        try:
-            pickler.dump(obj)
-        except RecursionError:
-            return False
-        finally:
-            sys.setrecursionlimit(limit)
-        return True
+        return fits(lambda: pickler.dump(obj), room)
 
-    assert fits(900)
-    least = next(room for room in range(12, 200) if fits(room))
+    assert is_enough(900)
+    least = next(room for room in range(12, 200) if is_enough(room))
     with fastpickle.patched():
-        assert fits(900)
-        assert all(fits(room) for room in range(least, least + 30))
+        assert is_enough(900)
+        assert all(is_enough(room) for room in range(least, least + 30))

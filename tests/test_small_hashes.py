@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 import pytest
 from oracle.allowed import PYPY
+from oracle.frames import depth, fits
 from oracle.parts import APartOf
 
 import fastpickle
@@ -229,7 +230,7 @@ def test_recursion_limit_of_datasets(obj: Any, levels: int, is_ours: bool) -> No
     """No frame more than on stock, installed and by our backend."""
     obj = _within(obj, levels)
     theirs = datasets.utils._dill.Pickler
-    least = next(room for room in range(12, 300) if _fits(theirs, obj, room))  # 3.10 sets no limit far below
+    least = next(room for room in range(12, 300) if _fits(theirs, obj, room))
     with nullcontext() if is_ours else fastpickle.patched():
         cls = fastpickle.backends.datasets.Pickler if is_ours else theirs
         assert _fits(cls, obj, 1000)  # what the first dump does is done then
@@ -239,15 +240,7 @@ def test_recursion_limit_of_datasets(obj: Any, levels: int, is_ours: bool) -> No
 def _fits(cls: Any, obj: Any, room: int) -> bool:
     """Tell whether a pickler of datasets' can dump an object within so many frames."""
     pickler = cls(io.BytesIO(), recurse=True)
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(_depth() + room)
-    try:
-        pickler.dump(obj)
-    except RecursionError:
-        return False
-    finally:
-        sys.setrecursionlimit(limit)
-    return True
+    return fits(lambda: pickler.dump(obj), room)
 
 
 @pytest.mark.skipif(datasets is None, reason="datasets is not installed")
@@ -598,21 +591,12 @@ def test_recursion_limit() -> None:
         for is_installed in (False, True):
             with fastpickle.patched() if is_installed else nullcontext():
                 try:
-                    found.append(at(limit - left - _depth()))
+                    found.append(at(limit - left - depth()))
                 except RecursionError:
                     found.append(None)
         stock, ours = found
         if stock is not None and stock[1] is None:
             assert ours == stock
-
-
-def _depth() -> int:
-    frame: Any = sys._getframe()
-    n = 0
-    while frame is not None:
-        frame = frame.f_back
-        n += 1
-    return n
 
 
 def _in_dict(array: Any) -> Any:
@@ -1509,7 +1493,7 @@ def _hashes_below(n: int, obj: Any) -> bool:
 
     hasher = made(joblib.hashing.NumpyHasher, 3)
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(_depth() + 100)
+    sys.setrecursionlimit(depth() + 100)
     try:
         descend(n)
     except RecursionError:
