@@ -220,7 +220,7 @@ def _memoizes_buffers() -> bool:
     return any(x is buffer for _, x in pickler.memo.values())
 
 
-MEMOIZES_BUFFERS: bool = CPickler is not None and _memoizes_buffers()
+MEMOIZES_BUFFERS: bool = hasattr(pickle, "PickleBuffer") and _memoizes_buffers()
 
 
 # From 3.14 on an exception that passes through a container gets a note that says where it was (gh-122311).
