@@ -46,7 +46,8 @@ class Dump:
         futile_rows, rows_to_skip: how often a row that was looked for was none, since the last that was one; and how
             often none is looked for, from now on.
         not_brief: the ids of types whose reduce gave what was not brief, and is not taken to be any more (`brief`).
-        known: what `graft` knows of types, and joblib's backend of its pickler, until somebody's code runs.
+        known: what `graft` knows of types, and the backends of joblib and datasets of the pickler, until somebody's
+            code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
         root: the object that is dumped.
         row_size: how many bytes a row of the last batch is taken to have, which may be another container's (`parts`).

@@ -1,8 +1,8 @@
 """Objects that no plan contains, for picklers that make digests (`hashing`): by a reduce, or through the library.
 
-    save_known(obj)   in the loop: what the library's backend encodes (`HashRule.others`), an instance whose reduce runs
-                      nobody's code, a class that is found under its name, or what the library's own `save` takes over
-                      and nobody else
+    save_known(obj)   in the loop: what the library's backend encodes (`others` and `save_array` of its rule), an
+                      instance whose reduce runs nobody's code, a class that is found under its name, or what the
+                      library's own `save` takes over and nobody else
     save_other(obj)   after the library's `save`: the second half of stock's, with the parts saved in the loop
 
 Where somebody's code may run the plan is put in doubt, once for an object, if need be, rather than for each part.
