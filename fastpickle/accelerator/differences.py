@@ -371,15 +371,7 @@ class _Written:
 
     def _long_ones(self) -> Iterator[Any]:
         """Yield the lists, dicts and sets of a batch or more, but for what C was given."""
-        objs = self.__dict__.get("_containers", self._objs)
-        long = [
-            x
-            for x in objs
-            if (t := type(x)) is not str
-            and (t is list or t is dict or t is set)
-            and len(x) >= BATCHSIZE
-            and x is not self.obj
-        ]
+        long = [x for x in self._containers if len(x) >= BATCHSIZE and x is not self.obj]
         return self._without_others(long) if long else iter(())
 
     def _without_others(self, objs: Iterable[Any]) -> Iterator[Any]:

@@ -16,6 +16,7 @@ Not for: which pickler is such a one, and which version of it is known (`backend
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice, repeat
 from operator import is_, length_hint
 from typing import Any, Final
@@ -26,7 +27,7 @@ from ..engine.levels import end_tuple, put
 from ..engine.loop import commit_frame
 from ..hooks import ATOM_IDS, ATOMS, PLAIN_IDS, Plan, Write, hash_rules, hash_savers
 from ..interrupts import is_interrupt
-from ..objects.arrays import array_type, is_dtype, is_of_numpy
+from ..objects.arrays import is_dtype, is_of_numpy
 from ..objects.known import is_heap_type
 from ..objects.likely import ATOMS_BESIDE, is_for_stock, is_row_for_stock, is_somebodys
 from ..objects.stdlibs import STDLIBS, is_array
@@ -95,7 +96,8 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     if t is tuple and n < _LONG_TUPLE and id(first) in ATOM_IDS:
         return False
     rule = rule_of(pickler)
-    is_other = None if rule is None else _is_array if rule.array is not None else rule.is_other
+    array = None if rule is None else rule.array
+    is_other = None if rule is None else rule.is_other if array is None else partial(is_, array)
     if n < MANY_ITEMS and _has_somebodys([*obj.values()] if t is dict else obj, is_other):
         return False
     if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
@@ -107,24 +109,20 @@ def is_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     if is_heap_type(first):
         return not is_somebodys(first)  # as above
     if is_other is not None and is_of_numpy(first):
-        return _are_alike(obj, t) and _has_room(_FRAMES) if is_other is _is_array else is_other(first)
+        return is_other(first) if array is None else _are_alike(obj, t, array) and _has_room(_FRAMES)
     if first not in STDLIBS:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.
     return pickler.proto < 5 if is_array(first) else not is_of_numpy(first)
 
 
-def _is_array(t: type) -> bool:
-    return t is array_type()
-
-
-def _are_alike(obj: Any, t: type) -> bool:
+def _are_alike(obj: Any, t: type, array: type) -> bool:
     """Tell whether the first, the middle and the last of some values are arrays of one dtype."""
     values = [*obj.values()] if t is dict else obj[:]  # another thread may change it
     if not values:
         return False
     some = values[0], values[len(values) // 2], values[-1]
-    return all(_is_array(type(x)) and is_saved(x) for x in some) and some[0].dtype is some[1].dtype is some[2].dtype
+    return all(type(x) is array and is_saved(x) for x in some) and some[0].dtype is some[1].dtype is some[2].dtype
 
 
 def is_saved(array: Any) -> bool:
