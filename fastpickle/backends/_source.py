@@ -1,10 +1,10 @@
 """Which version of a library's functions this is, told by their source.
 
-    function --(its file, and the line where it begins)--> ast --(without docstring, comments, layout)--> digest
+    function --(its file, and its first line)--> its lines --> ast --(without docstring, comments, layout)--> digest
 
 A version number says nothing of a fork, of a function that somebody has replaced, or of the next version, in which the
-functions may well be the same.  The source does: what is known of a function was read there.  It takes some
-milliseconds, once.  The digest is the same on every Python.
+functions may well be the same.  The source does: what is known of a function was read there.  It takes a third of a
+millisecond each, once.  The digest is the same on every Python.
 
 Not for: functions without a source file; they are unknown.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import linecache
+from itertools import chain
 from types import FunctionType
 from typing import Any
 
@@ -22,32 +23,29 @@ __all__ = ["digests"]
 
 def digests(*functions: Any) -> list[str | None]:
     """Return the digest of each function's source; None for what has none, or is no function."""
-    files: dict[str, dict[tuple[str, int], ast.AST]] = {}
-    found: list[str | None] = []
-    for function in functions:
-        found.append(None)
-        if type(function) is not FunctionType:
+    return [_digest_of(function) if type(function) is FunctionType else None for function in functions]
+
+
+def _digest_of(function: FunctionType) -> str | None:
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]  # the first is a decorator's, if it has one
+    if not lines:
+        return None
+    own = _indent(lines[0])
+    ends = (k for k in range(1, len(lines)) if _indent(lines[k]) <= own and lines[k].strip()[:1] not in ("", "#"))
+    for end in chain(ends, (len(lines),)):
+        try:
+            node: ast.AST = ast.parse("".join(["if 1:\n"[: own * 6], *lines[:end]])).body[0]
+        except (SyntaxError, ValueError):  # it is the def below a decorator, or within brackets or a text
             continue
-        code = function.__code__
-        if code.co_filename not in files:
-            files[code.co_filename] = _definitions(code.co_filename)
-        node = files[code.co_filename].get((code.co_name, code.co_firstlineno))
-        if node is not None:
-            found[-1] = _digest(node)
-    return found
+        node = node.body[0] if isinstance(node, ast.If) else node
+        is_it = isinstance(node, ast.FunctionDef) and node.name == code.co_name
+        return _digest(node) if is_it else None
+    return None
 
 
-def _definitions(file: str) -> dict[tuple[str, int], ast.AST]:
-    """Return the functions in a file by name and first line, which is that of a decorator if there is one."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return {}
-    return {
-        (node.name, min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])): node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-    }
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _digest(node: Any) -> str:

@@ -54,7 +54,7 @@ from ._multiprocess import quick_of
 __all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
 
 #: The versions whose hooks are known to be as said above.
-KNOWN_VERSIONS = ("0.3.8", "0.3.9", "0.4.0", "0.4.1")
+KNOWN_VERSIONS = ("0.3.6", "0.3.7", "0.3.8", "0.3.9", "0.4.0", "0.4.1")
 
 load = dill.load
 loads = dill.loads
