@@ -1,6 +1,6 @@
 """What is dill's own, in any version: its functions, and the classes that it saves in ways of their own.
 
-Not for: what only the versions in `KNOWN_VERSIONS` are known to have (`dill`, `_dill_known`).
+Not for: what dill's functions do, and where that is known (`_dill_versions`, `dill`, `_dill_known`).
 """
 
 from __future__ import annotations

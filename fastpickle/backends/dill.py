@@ -10,8 +10,8 @@ takes a pickler for its own if there is "dill" in the `__module__` of its class.
 Under `fastpickle.install()` dill's own `dumps` goes by all this; and the pickler that it makes and drops, as does
 multiprocess, need not be filled if C can write the dump (`_write_at_once`).
 
-This is read off dill's source, so it is applied to the versions in `KNOWN_VERSIONS` only: with another one everything
-works, through every hook.
+This is read off dill's source, so it is applied where that is known (`_dill_versions`): what is not works, too, through
+every hook.
 
 Not for: patching dill, which stays as it is.
 """
@@ -49,12 +49,10 @@ except ImportError as exc:
     raise ImportError("fastpickle.backends.dill needs dill: pip install 'fastpickle[dill]'") from exc
 
 from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills, entry_of_arrays, has_its_helpers, is_quiet
+from ._dill_versions import FUNCTIONS, KNOWN_VERSIONS, NAMES, PLAIN_DATA, are_known
 from ._multiprocess import quick_of
 
 __all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
-
-#: The versions whose hooks are known to be as said above.
-KNOWN_VERSIONS = ("0.3.6", "0.3.7", "0.3.8", "0.3.9", "0.4.0", "0.4.1")
 
 load = dill.load
 loads = dill.loads
@@ -202,11 +200,11 @@ def _is_located(pickler: Any, obj: Any) -> bool:
 def _calls() -> dict[type, tuple[Any, Any]]:
     """Return which of dill's functions save an object as a call, and of what."""
     calls: dict[type, tuple[Any, Any]] = {}
-    if are_dills(_dill.save_type):
+    if are_known("save_type"):
         calls[type] = _dill.save_type, _call_of_class
-    if are_dills(_dill.save_singleton):
+    if are_known("save_singleton"):
         calls[range] = _dill.save_singleton, lambda x: (_dill._eval_repr, (x.__repr__(),))
-    if are_dills(_dill.save_slice):
+    if are_known("save_slice"):
         calls[slice] = _dill.save_slice, lambda x: (slice, (x.start, x.stop, x.step))
     return calls
 
@@ -361,9 +359,7 @@ def _write_at_once(pickler: Any, obj: Any) -> bool:
     )
 
 
-_is_known = dill.__version__ in KNOWN_VERSIONS and are_dills(
-    _dill_dump, _dill_save, _dill.save_module_dict, _dill.save_type, _dill.save_function
-)
+_is_known = are_known(*PLAIN_DATA)
 if _is_known:
     hooks.known_tables.add(_dill.MetaCatchingDict)
     hooks.known_saves[_dill_save] = hooks.known_saves[Pickler.save] = hooks.known_saves[_Base.save]
@@ -382,18 +378,22 @@ if _is_known:
         has_its_helpers,
         _call_for_arrays,
     )
-    hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
+if _is_known and are_dills(GLOBALS.get("save_type")):
     hooks.warning_entries.add(id(_dill.save_type))
-    hooks.looking_up.update((id(f), f) for f in dict.values(_DillPickler.dispatch) if are_dills(f))
+if _is_known and are_known("save_type", *NAMES):
+    hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
+if _is_known and are_known("save_function", *NAMES):
     hooks.saved_by_name[_dill.save_function] = _is_located
-if _is_known and FRAMES_ARE_BYTESIO:
+if _is_known and dill.__version__ in KNOWN_VERSIONS:
+    hooks.looking_up.update((id(f), f) for f in dict.values(_DillPickler.dispatch) if are_dills(f))
+if _is_known and FRAMES_ARE_BYTESIO and are_known(*FUNCTIONS):
     from . import _dill_functions  # noqa: F401  # where it is told what is known of dill's functions
-_is_quick = _is_known and CPickler is not None and are_dills(Pickler.__init__)
+_is_quick = _is_known and CPickler is not None and are_known("Pickler.__init__")
 _quick: Any = Quick(Pickler, is_for_librarys) if _is_quick else None
 _CODE_OF_METHOD: Any = None
 _CODE_OF_FUNCTION: Any = None
 _quick_installed: Any = None
-if _is_quick and are_dills(_dill.dump):
+if _is_quick and are_known("dump"):
     _CODE_OF_METHOD = _DillPickler.dump.__code__
     _CODE_OF_FUNCTION = _dill.dump.__code__
     _quick_installed = Quick(_DillPickler, is_for_librarys)  # which keeps the method, so that its id stays its own
