@@ -32,6 +32,7 @@ __all__ = [
     "BATCHSIZE",
     "FRAMES_ARE_BYTESIO",
     "HAS_KNOWN_BYTECODE",
+    "LNOTAB_WARNS",
     "MAY_RUN_OUT_OF_STACK",
     "MEMOIZES_BUFFERS",
     "NOT_WRITTEN",
@@ -419,6 +420,9 @@ else:
         """Tell whether somebody's code may run if a function's annotations are asked for."""
         return False
 
+
+#: Whether a code object that is asked for `co_lnotab` warns that it will go.
+LNOTAB_WARNS: bool = sys.version_info >= (3, 12)
 
 # `warnings.catch_warnings()` has it that what was shown once is shown again; that takes 3 us, or a function of its own.
 

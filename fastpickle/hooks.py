@@ -327,6 +327,10 @@ container_entries: Final = {id(entry) for t, entry in zip(_TYPES, STOCK_ENTRIES,
 _framer_write: Final = Framer.write
 _stock_save: Final = stock_methods["save"]
 _plans: Final[dict[tuple[int, Any, tuple[Any, ...]], Plan]] = {}
+#: Those for tables with entries that may be anybody's, by the ids of all: one that is there later with the id of one of
+#: these is called, as that one; what is known is kept, so its id is its own.
+_plans_of_others: Final[dict[tuple[Any, ...], Plan]] = {}
+_MOST_OF_OTHERS: Final = 64
 #: The last plan that was found there, and what it was found for, with the class's methods, which are known.
 _last: tuple[Any, Any, int, Any, Plan] = (None, None, 0, None, PLAIN)
 
@@ -387,8 +391,14 @@ def plan(pickler: Any) -> Plan:
         if is_last and proto == last[2] and entries == last[3]:
             return last[4]
         found = _plans.get((proto, save, entries))
-        if found is None:
-            found = plan_of(proto, save, entries)  # not for `_last`: it may be PLAIN, until a library is known
+        if found is None:  # not for `_last`: an entry is anybody's, or a library's that is not known yet
+            key = proto, save, len(known_entries), *map(id, entries)
+            found = _plans_of_others.get(key)
+            if found is None:
+                found = plan_of(proto, save, entries)
+                if len(_plans_of_others) >= _MOST_OF_OTHERS:
+                    _plans_of_others.clear()
+                _plans_of_others[key] = found
         # The methods of others are known only as long as stock's are, or they are asked each time.
         elif found.hash_rule is None and found.is_choice_right is None:
             _last = save, methods, proto, entries, found

@@ -17,13 +17,13 @@ from weakref import ref
 
 from dill import _dill
 
-from .._stdlib import show_warnings_again
+from .._stdlib import LNOTAB_WARNS, show_warnings_again
 from ..engine.encoders import Memo, NotBrief, Parts, encode_callable, encode_tuple, end_call
 from ..engine.template import Template
 from ..hooks import ATOM_IDS, NUMBER_IDS
 from ._dill_known import given_by, look_at
 
-__all__ = ["CATCHES_WARNINGS", "arguments_of", "encode_code"]
+__all__ = ["CATCHES_WARNINGS", "WARNS", "arguments_of", "encode_code"]
 
 
 def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes]) -> int:
@@ -46,7 +46,8 @@ def encode_code(parts: Parts, obj: Any, memo: Memo, i: int, pieces: list[bytes])
 CATCHES_WARNINGS: Final = (
     hasattr(CodeType, "co_exceptiontable") and "catch_warnings" in _dill.save_code.__code__.co_names
 )
-
+#: Whether `save_code` has the warning shown, each time that it is called: dill 0.3.6, on Pythons that came later.
+WARNS: Final = LNOTAB_WARNS and not CATCHES_WARNINGS
 
 _save_code: Final = _dill.save_code  # what the dispatch table has, whatever comes to stand under that name
 

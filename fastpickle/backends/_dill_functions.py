@@ -53,7 +53,7 @@ from ..interrupts import is_interrupt
 from ..objects.arrays import HEAP_TYPE, array_type
 from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
 from ._dill_again import Again
-from ._dill_code import encode_code
+from ._dill_code import WARNS, encode_code
 from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
 from ._dill_own import GLOBALS, NAMED_OTHERWISE, entry_of_arrays, has_its_helpers, is_quiet
 from ._dill_versions import are_known
@@ -537,7 +537,7 @@ _again: Final = Again(_encode_made, _encode_dict, _is_setattr_usual)
 
 if are_known("save_singleton") and are_all_dills(_dill.save_singleton):
     hooks.entry_writers[id(_dill.save_singleton)] = _write_range
-if are_all_dills(
+if not WARNS and are_all_dills(
     _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_property,
     _dill.save_classmethod, _dill.save_instancemethod0,
 ):  # fmt: skip
