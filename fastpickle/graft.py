@@ -50,6 +50,7 @@ from .accelerator.lazymemo import AT_ONCE, AT_ROOT, counting, join_memo, keep_me
 from .accelerator.offers import (
     FEWEST,
     back_off,
+    gains_nothing,
     has_refused,
     is_exact,
     is_for_batches,
@@ -63,7 +64,7 @@ from .accelerator.splicing import padding, write, write_pieces, write_whole
 from .accelerator.weights import weight
 from .doubts import doubt
 from .engine.parts import SHORTEST_RUN
-from .hooks import Plan
+from .hooks import PLAIN, Plan
 from .interrupts import is_interrupt
 from .objects.instances import has_only_a_dict
 from .objects.known import METACLASS_IDS, find_hiding
@@ -150,7 +151,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
     return True
 
 
-def at_once(pickler: Any, obj: Any) -> bool:
+def at_once(pickler: Any, obj: Any) -> bool | Plan:
     """Let C write a whole dump, so that there is no frame to be made; if not, `root` is not to ask it again.
 
     Args:
@@ -158,7 +159,7 @@ def at_once(pickler: Any, obj: Any) -> bool:
         obj: what is dumped.
 
     Returns:
-        Whether it is written; if not, nothing is.
+        Whether it is written; if not, nothing is.  `PLAIN` if it is not, and there is no other way for any part of it.
     """
     t = type(obj)
     try:
@@ -178,7 +179,9 @@ def at_once(pickler: Any, obj: Any) -> bool:
         return False
     plan = hooks.plan(pickler)
     rule = plan.graft_rule
-    if rule is None or not (rule is hooks.STOCK_RULE or is_offered(rule, obj, t)):
+    if rule is None:
+        return PLAIN if gains_nothing(pickler, plan, obj, t) else False
+    if not (rule is hooks.STOCK_RULE or is_offered(rule, obj, t)):
         return False
     framer = pickler.framer
     memo = pickler.memo

@@ -196,9 +196,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         if write is not None and write(self, obj):
                             return
                     is_written = small.at_once(self, obj, t, may_graft)
+                    if is_written is False and may_graft:
+                        is_written = graft.at_once(self, obj)
                     if is_written is PLAIN:
                         few = PLAIN
-                    elif is_written or (is_written is False and may_graft and graft.at_once(self, obj)):
+                    elif is_written:
                         return
                     elif is_written is None:
                         few = FEW if type(self).save is hooks.own_save else ASIDE

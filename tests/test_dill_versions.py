@@ -1,4 +1,4 @@
-"""Versions of dill that have not been read: what is the same in them is used, what is not is called, for the same bytes.
+"""Versions of dill that have not been read: what is the same in them is used, what is not is called.
 
 Each is the dill that is installed, under another version's number and with one function changed so that its bytes tell
 whether it was called: it writes a None that it drops again.

@@ -17,17 +17,19 @@ from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .. import hooks
-from .._stdlib import MAY_RUN_OUT_OF_STACK, Framer, is_usual_file
+from .._stdlib import MAY_RUN_OUT_OF_STACK, TELLS_WHOSE, Framer, is_usual_file
 from ..hooks import Plan
 from ..interrupts import is_interrupt
 from ..objects.known import is_refused
 from ..objects.likely import is_somebodys
+from ..older import overrides_batches
 from ..rules import GraftRule
 
 __all__ = [
     "FEWEST",
     "LONG",
     "back_off",
+    "gains_nothing",
     "has_refused",
     "is_exact",
     "is_for_batches",
@@ -35,6 +37,7 @@ __all__ = [
     "is_tiny",
     "longest",
     "may_be_plain",
+    "may_go_by_hooks",
     "may_graft",
     "may_offer",
     "may_write",
@@ -45,6 +48,8 @@ __all__ = [
 FEWEST: Final = 48
 #: A flat container of so many items is written sooner hook by hook, if it is all that is dumped.
 _TINY: Final = 3
+#: Where a dispatch entry is somebody's, so few atoms are, in all containers together.
+_LITTLE: Final = 24
 #: Longer ones are not tried whole: much of it might be given up.
 LONG: Final = 1_000_000
 longest = LONG  # but for `calibrate`
@@ -145,6 +150,45 @@ def is_tiny(obj: Any, t: type) -> bool:
         and len(obj) <= _TINY
         and hooks.ATOM_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
     )
+
+
+def gains_nothing(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+    """Tell whether a whole dump is for hooks alone: by the pickler's, or it is little and a dispatch entry somebody's.
+
+    Args:
+        pickler: one that has begun no dump, or may have.
+        plan: its plan, which has no rule for grafts.
+        obj: what is dumped.
+        t: its type.
+    """
+    return (
+        type(pickler).save is hooks.own_save
+        and (plan is hooks.PLAIN or ((t is list or t is dict or t is tuple) and _is_little(obj)))
+        and may_go_by_hooks(pickler)
+    )
+
+
+def may_go_by_hooks(pickler: Any) -> bool:
+    """Tell whether a whole dump may go hook by hook: it is no part of another one, and no override is to be adapted."""
+    return pickler._fastpickle_plan is None and not (TELLS_WHOSE and overrides_batches(type(pickler)))
+
+
+def _is_little(obj: Any) -> bool:
+    """Tell whether there are but a few atoms in a list, dict or tuple, and in those in it, and nothing else."""
+    n = 0
+    opened = [obj]
+    for x in opened:
+        is_dict = type(x) is dict
+        n += 2 * len(x) if is_dict else len(x)
+        if n > _LITTLE:
+            return False
+        for y in x.values() if is_dict else x:
+            t = type(y)
+            if t is list or t is dict or t is tuple:
+                opened.append(y)
+            elif id(t) not in hooks.ATOM_IDS:
+                return False
+    return True
 
 
 def may_be_plain(obj: Any, t: type) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from .. import hooks
 from .._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from ..accelerator.lazymemo import is_lazy
-from ..accelerator.offers import FEWEST, may_be_plain
+from ..accelerator.offers import FEWEST, gains_nothing, may_be_plain, may_go_by_hooks
 from ..accelerator.splicing import write_dump
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
@@ -118,7 +118,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
         save = type(pickler).save
         is_own = save is hooks.own_save
         if type(pickler).persistent_id is not _persistent_id:  # there is no way but hook by hook
-            return PLAIN if is_own and _may_go_by_hooks(pickler) else False
+            return PLAIN if is_own and may_go_by_hooks(pickler) else False
         if not is_own:
             if save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
                 return False
@@ -196,7 +196,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
         last.looks_for_nothing = 0  # here it would not be found
         if plan.graft_rule is not None:
             return 0 if content == _MUCH_OF_TASK else False
-        return PLAIN if 0 < content <= _FEW and _may_go_by_hooks(pickler) else 0
+        return PLAIN if gains_nothing(pickler, plan, obj, t) else 0
     state = pickler.__dict__
     framer = state["framer"]
     memo = state["memo"]
@@ -314,11 +314,6 @@ _SOMEBODYS: Final = 501
 _ARRAYS: Final = 502
 _TASK: Final = 503
 _MUCH_OF_TASK: Final = 504
-
-
-def _may_go_by_hooks(pickler: Any) -> bool:
-    """Tell whether a whole dump may go hook by hook: it is no part of another one, and no override is to be adapted."""
-    return pickler._fastpickle_plan is None and not (TELLS_WHOSE and overrides_batches(type(pickler)))
 
 
 def _content(obj: Any, t: type, most: int) -> int:
