@@ -161,11 +161,12 @@ def gains_nothing(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         obj: what is dumped.
         t: its type.
     """
-    return (
-        type(pickler).save is hooks.own_save
-        and (plan is hooks.PLAIN or ((t is list or t is dict or t is tuple) and _is_little(obj)))
-        and may_go_by_hooks(pickler)
-    )
+    if type(pickler).save is not hooks.own_save or not may_go_by_hooks(pickler):
+        return False
+    if plan is hooks.PLAIN:
+        return type(pickler.framer.file_write) is BuiltinMethodType  # others may do within a frame
+    has_stocks = plan.short_lists and plan.short_dicts and plan.short_tuples
+    return not has_stocks and (t is list or t is dict or t is tuple) and _is_little(obj)
 
 
 def may_go_by_hooks(pickler: Any) -> bool:
