@@ -22,6 +22,7 @@ from oracle.engines import ORACLE, PURE, Pure, Stock
 import fastpickle
 from fastpickle import hooks
 from fastpickle._stdlib import CPickler
+from fastpickle.accelerator import offers
 from fastpickle.at_once import small
 from fastpickle.engine.parts import SHORTEST_RUN
 from fastpickle.objects.last import last
@@ -567,3 +568,73 @@ def test_entries_of_ones_own_come_and_go(make: Callable[[], Any], ours: Implemen
                     del entry
                     written[-1].append(file.getvalue())
     assert written[0] == written[1]
+
+
+class _Unframed:
+    """A framer that has only what stock's pickler asks of its own."""
+
+    _FRAME_SIZE_TARGET = 64 * 1024
+
+    def __init__(self, write: Callable[[bytes], int]) -> None:
+        self.write = write
+
+    def start_framing(self) -> None:
+        pass
+
+    end_framing = start_framing
+
+    def commit_frame(self, force: bool = False) -> None:
+        pass
+
+
+class _WithFramer(Stock):  # type: ignore[misc]  # stock is Any
+    def __init__(self, file: Any, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.framer = _Unframed(file.write)
+        self.write = self.framer.write
+
+
+class _Reticent(Stock):  # type: ignore[misc]  # stock is Any
+    """Has no attributes but those that stock asks for."""
+
+    _names = {*dir(Stock), "_file_write", "framer", "write", "memo", "proto", "bin", "fast", "fix_imports"}
+
+    def __getattribute__(self, name: str) -> Any:
+        if name not in type(self)._names and not (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(name)
+        return object.__getattribute__(self, name)
+
+
+def _dumped(cls: Any, obj: Any, protocol: int) -> bytes:
+    file = io.BytesIO()
+    cls(file, protocol).dump(obj)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("protocol", ALL)
+@pytest.mark.parametrize("obj", [[1], {"a": 1}, (1, 2, 3, 4, 5), [*range(60)]], ids=repr)
+def test_picklers_that_have_not_what_stocks_has(obj: Any, protocol: int) -> None:
+    """Whether a dump goes hook by hook is asked of none of that, or in vain."""
+    methods = {name: vars(fastpickle.Pickler)[name] for name in ("dump", "save")}
+    kept = type("Kept", (Stock,), {**methods, "memoize": lambda self, obj: Stock.memoize(self, obj)})
+    for cls, ours in ((_WithFramer, _WithFramer), (_Reticent, _Reticent), (Stock, kept)):
+        expected = _dumped(cls, obj, protocol)
+        with contextlib.nullcontext() if ours is kept else fastpickle.patched():
+            assert _dumped(ours, obj, protocol) == expected
+
+
+def test_look_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread changes a dict while it is looked at; or there is no room on the stack for it."""
+    picklers = type("Mine", (Stock,), {"dispatch": {**Stock.dispatch, dict: _entry(b"N0")}})
+    expected = _dumped(picklers, {"a": [1]}, 4)
+    for exc in RuntimeError("dictionary changed size during iteration"), RecursionError():
+        asked: list[Any] = []
+
+        def is_little(obj: Any, exc: BaseException = exc, asked: list[Any] = asked) -> bool:
+            asked.append(obj)
+            raise exc
+
+        monkeypatch.setattr(offers, "_is_little", is_little)
+        with fastpickle.patched():
+            assert _dumped(picklers, {"a": [1]}, 4) == expected
+        assert asked

@@ -161,12 +161,18 @@ def gains_nothing(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         obj: what is dumped.
         t: its type.
     """
-    if type(pickler).save is not hooks.own_save or not may_go_by_hooks(pickler):
+    try:
+        cls = type(pickler)
+        if cls.save is not hooks.own_save or not may_go_by_hooks(pickler):
+            return False
+        if plan is hooks.PLAIN:  # by what the class has, since a framer may do, once there is a frame
+            return not hooks.are_known(cls) or (type(cls) is type and hasattr(cls, "reducer_override"))
+        has_stocks = plan.short_lists and plan.short_dicts and plan.short_tuples
+        return not has_stocks and (t is list or t is dict or t is tuple) and _is_little(obj)
+    except Exception as exc:  # it is a descriptor that raises; another thread has changed a dict; the stack is full
+        if type(exc) is not RecursionError and is_interrupt(exc):
+            raise
         return False
-    if plan is hooks.PLAIN:
-        return type(pickler.framer.file_write) is BuiltinMethodType  # others may do within a frame
-    has_stocks = plan.short_lists and plan.short_dicts and plan.short_tuples
-    return not has_stocks and (t is list or t is dict or t is tuple) and _is_little(obj)
 
 
 def may_go_by_hooks(pickler: Any) -> bool:
