@@ -51,7 +51,7 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], bytes, int, int]:
             or "__module__" in state
             or not is_quiet(pickler)
             or _dill.Pickler not in type(pickler).__mro__
-            or not all(map(operator.is_, _entries_of(pickler.dispatch), _ENTRIES))
+            or not _has_entries(pickler)
             or not has_its_helpers()
             or StockPickler.save_dict is not stock_methods["save_dict"]
             or type(pickler).save_global not in hooks.known_save_globals
@@ -66,6 +66,14 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], bytes, int, int]:
         else:
             known = parts.known = of_main, b"c__main__\n__dict__\n", len(of_main), len(of_main)
     return known
+
+
+def _has_entries(pickler: Any) -> bool:
+    """Tell whether what a function is made of is saved by dill's functions; a table may have lost some."""
+    try:
+        return all(map(operator.is_, _entries_of(pickler.dispatch), _ENTRIES))
+    except KeyError:
+        return False
 
 
 class _Taken:

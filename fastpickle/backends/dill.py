@@ -183,7 +183,7 @@ _HARMLESS = frozenset(
 
 
 def _is_saved_by_name(pickler: Any, t: type) -> bool:
-    """Tell whether dill saves a class by its name, and not by what is in it."""
+    """Tell whether dill saves a class by its name, and not by what is in it, and traces nothing."""
     return (
         t not in _dill._typemap
         and t not in NAMED_OTHERWISE
@@ -193,8 +193,8 @@ def _is_saved_by_name(pickler: Any, t: type) -> bool:
 
 
 def _is_located(pickler: Any, obj: Any) -> bool:
-    """Tell whether dill finds a class or function under its name."""
-    return has_its_helpers() and bool(_dill._locate_function(obj, pickler))
+    """Tell whether dill finds a class or function under its name, and traces nothing."""
+    return is_quiet(pickler) and has_its_helpers() and bool(_dill._locate_function(obj, pickler))
 
 
 def _calls() -> dict[type, tuple[Any, Any]]:
