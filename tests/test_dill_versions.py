@@ -163,6 +163,8 @@ def test_changed(changed: str, unchanged: Any, tmp_path: Path) -> None:
 @pytest.mark.skipif(dill.__version__ != "0.4.1", reason="the digests are those of 0.4.1")
 @pytest.mark.parametrize("name", versions._AS_READ)
 def test_digests(name: str) -> None:
+    if PYPY and name == "save_instancemethod0":
+        pytest.skip("dill has another one there; what is known of functions is not used")
     function = attrgetter(name)(_dill)
     assert digests(getattr(function, "__func__", function))[0] in versions._AS_READ[name]
 
