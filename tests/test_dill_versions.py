@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle.allowed import PYPY
+from oracle.allowed import DILL_PICKLES_CODE, PYPY
 
 from fastpickle import hooks
 
@@ -73,6 +73,12 @@ SAMPLES = {
     "module": [json, sys, vars(json)],
 }
 
+def gives(dumps, *args, **kwds):
+    try:
+        return dumps(*args, **kwds).hex()
+    except Exception as exc:
+        return repr(exc)
+
 def written():
     found = {}
     for name, obj in SAMPLES.items():
@@ -81,10 +87,7 @@ def written():
                 for k in {"byref": True}, {"recurse": True}, {}:
                     with warnings.catch_warnings(record=True) as warned:
                         warnings.simplefilter("always")
-                        try:
-                            gave = dill.dumps(obj, protocol, **k).hex()
-                        except Exception as exc:
-                            gave = repr(exc)
+                        gave = gives(dill.dumps, obj, protocol, **k)
                     where = [[w.category.__name__, w.filename, w.lineno] for w in warned]
                     found[f"{name}, protocol {protocol}, {k}"] = [gave, where]
     return found
@@ -94,9 +97,9 @@ fastpickle.install()
 installed = written()
 warnings.simplefilter("ignore")
 from fastpickle.backends import dill as backend
-own = {name: backend.dumps(obj, 4).hex() for name, obj in SAMPLES.items()}
+own = {name: gives(backend.dumps, obj, 4) for name, obj in SAMPLES.items()}
 fastpickle.uninstall()
-assert own == {name: dill.dumps(obj, 4).hex() for name, obj in SAMPLES.items()}
+assert own == {name: gives(dill.dumps, obj, 4) for name, obj in SAMPLES.items()}
 from fastpickle import hooks
 known = {
     "plain data": (dict, _dill.save_module_dict) in hooks.graft_rules,
@@ -150,6 +153,8 @@ def test_the_same_under_another_number(unchanged: Any) -> None:
 
 @pytest.mark.parametrize("changed", CHANGED)
 def test_changed(changed: str, unchanged: Any, tmp_path: Path) -> None:
+    if changed in ("save_code", "save_cell") and not DILL_PICKLES_CODE:
+        pytest.skip("dill fails before it is called")
     differing, known, written = run(tmp_path, changed)
     assert not differing
     assert written != unchanged[2], "what was changed is not called by these samples"
