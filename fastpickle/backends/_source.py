@@ -32,10 +32,11 @@ def _digest_of(function: FunctionType) -> str | None:
     if not lines:
         return None
     own = _indent(lines[0])
+    above = ["if 1:\n"] if own else []  # what a method's lines may stand below
     ends = (k for k in range(1, len(lines)) if _indent(lines[k]) <= own and lines[k].strip()[:1] not in ("", "#"))
     for end in chain(ends, (len(lines),)):
         try:
-            node: ast.AST = ast.parse("".join(["if 1:\n"[: own * 6], *lines[:end]])).body[0]
+            node: ast.AST = ast.parse("".join([*above, *lines[:end]])).body[0]
         except (SyntaxError, ValueError):  # it is the def below a decorator, or within brackets or a text
             continue
         node = node.body[0] if isinstance(node, ast.If) else node
