@@ -17,14 +17,9 @@ from typing import Any
 
 import pytest
 from oracle.allowed import DILL_PICKLES_CODE, PYPY
+from oracle.dills import dill
 
 from fastpickle import hooks
-
-pytest.importorskip("dill", reason="dill is an extra")
-
-import dill
-from dill import _dill
-
 from fastpickle.backends import _dill_versions as versions
 from fastpickle.backends._source import digests
 
@@ -170,7 +165,7 @@ def test_changed(changed: str, unchanged: Any, tmp_path: Path) -> None:
 def test_digests(name: str) -> None:
     if PYPY and name == "save_instancemethod0":
         pytest.skip("dill has another one there; what is known of functions is not used")
-    function = attrgetter(name)(_dill)
+    function = attrgetter(name)(dill._dill)
     assert digests(getattr(function, "__func__", function))[0] in versions._AS_READ[name]
 
 
