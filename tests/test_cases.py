@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from oracle import objects
 from oracle.allowed import PYPY
-from oracle.compare import stock_dumps
+from oracle.compare import dumped, stock_dumps
 from oracle.engines import Pure
 from oracle.parts import APartOf
 
@@ -56,12 +56,6 @@ def outcomes(dump: Callable[[Any], Any]) -> list[Any]:
         except Exception as exc:
             found.append((type(exc), re.sub("0x[0-9a-f]+", "", str(exc))))
     return found
-
-
-def dumped(cls: Any, obj: Any, protocol: int = 4) -> bytes:
-    file = io.BytesIO()
-    cls(file, protocol).dump(obj)
-    return file.getvalue()
 
 
 class Failure(Exception):

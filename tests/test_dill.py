@@ -32,7 +32,7 @@ from typing import Any
 import pytest
 from oracle import objects, samples, strategies
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, Run, describe_error, explain, stock_dumps, use
+from oracle.compare import ALL, Implementation, Run, describe_error, dumped, explain, stock_dumps, use
 from oracle.parts import APartOf
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
@@ -182,10 +182,7 @@ SETTINGS = ({}, {"byref": True}, {"recurse": True}, {"byref": True, "recurse": T
 
 def by_pickler(obj: Any, protocol: int) -> bytes:
     """Pickle by a pickler that is not made by dill.dumps, which may do without one (TestDropped)."""
-    file = io.BytesIO()
-    pickler = dill.Pickler(file, protocol)
-    pickler.dump(obj)
-    return file.getvalue()
+    return dumped(dill.Pickler, obj, protocol)
 
 
 def outcome(dumps: Callable[..., bytes], *args: Any, **kwargs: Any) -> object:

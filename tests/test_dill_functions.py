@@ -12,7 +12,6 @@ import fractions
 import functools
 import gc
 import io
-import logging
 import pickle
 import re
 import subprocess
@@ -21,7 +20,7 @@ import textwrap
 import types
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing import reduction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -862,57 +861,29 @@ def test_warnings(ours: Implementation) -> None:
 def test_entry_that_is_gone(gone: type, ours: Implementation) -> None:
     """A table that has no entry for what a function is made of has it reduced, which may fail, as without us."""
 
-    def with_table(base: Any) -> Any:
+    def lost(base: Any, run: Run) -> Any:
         table = type(base.dispatch)(base.dispatch)
         del table[gone]
         return type("Lost", (base,), {"dispatch": table})
 
-    def gives(implementation: Implementation, obj: Any) -> Any:
-        file = io.BytesIO()
-        with implementation.context():
-            try:
-                with_table(implementation.base)(file, 4).dump(obj)
-            except Exception as exc:
-                return repr(exc)
-        return file.getvalue()
-
     for name in ("closure", "class", "recursive"):
         obj = kind(name)
         for x in (obj, (obj, 1), [obj, obj]):
-            assert gives(ours, x) == gives(ORACLE, x), name
+            check(ORACLE, ours, _dumps(x), protocols=(4,), case=name, cls=lost)
 
 
-def test_trace_without_dills_entry_for_dicts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trace_without_dills_entry_for_dicts(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Classes and functions are traced, though nothing else of what is dumped has an entry of dill's."""
     monkeypatch.setitem(dill.Pickler.dispatch, dict, Stock.save_dict)
     for obj in ([fractions.Fraction(i, 7) for i in range(100)], [fractions.Fraction, len, textwrap.dedent] * 40):
         seen = []
         for context in (contextlib.nullcontext, fastpickle.patched):
-            with context(), _traced() as lines:
+            caplog.clear()
+            with context(), caplog.at_level("INFO", logger="dill"):
                 dill.dumps(obj)
-            seen.append(lines)
+            seen.append([record.getMessage() for record in caplog.records])
         assert seen[0]
         assert seen[0] == seen[1]
-
-
-@contextlib.contextmanager
-def _traced() -> Iterator[list[str]]:
-    """Give the lines of dill's trace."""
-    lines: list[str] = []
-
-    class Kept(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(record.getMessage())
-
-    handler = Kept()
-    logger = logging.getLogger("dill")
-    logger.addHandler(handler)
-    dill.detect.trace(True)
-    try:
-        yield lines
-    finally:
-        dill.detect.trace(False)
-        logger.removeHandler(handler)
 
 
 def test_place_of_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1487,7 +1458,6 @@ def test_instances_are_for_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 _SCRIPT = """
 import io
-import logging
 import sys
 import dill
 import fastpickle

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from oracle import objects, samples
+from oracle.compare import dumped
 from oracle.suite_hooks import small
 
 import fastpickle
@@ -122,12 +123,6 @@ def test_patched_nests() -> None:
         assert fastpickle.is_installed()
         block.__exit__(None, None, None)
     assert not fastpickle.is_installed()
-
-
-def dumped(cls: Any, obj: Any, protocol: int = 4) -> bytes:
-    file = io.BytesIO()
-    cls(file, protocol).dump(obj)
-    return file.getvalue()
 
 
 def test_subclasses_before_and_after() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import hooked, objects, samples
 from oracle.allowed import PYPY
-from oracle.compare import ALL, Implementation, PythonFile, Run, check, dump_where_it_fails, stock_dumps
+from oracle.compare import ALL, Implementation, PythonFile, Run, check, dump_where_it_fails, dumped, stock_dumps
 from oracle.engines import ORACLE, PURE, Pure, Stock
 
 import fastpickle
@@ -605,12 +605,6 @@ class _Reticent(Stock):  # type: ignore[misc]  # stock is Any
         return object.__getattribute__(self, name)
 
 
-def _dumped(cls: Any, obj: Any, protocol: int) -> bytes:
-    file = io.BytesIO()
-    cls(file, protocol).dump(obj)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize("protocol", ALL)
 @pytest.mark.parametrize("obj", [[1], {"a": 1}, (1, 2, 3, 4, 5), [*range(60)]], ids=repr)
 def test_picklers_that_have_not_what_stocks_has(obj: Any, protocol: int) -> None:
@@ -618,15 +612,15 @@ def test_picklers_that_have_not_what_stocks_has(obj: Any, protocol: int) -> None
     methods = {name: vars(fastpickle.Pickler)[name] for name in ("dump", "save")}
     kept = type("Kept", (Stock,), {**methods, "memoize": lambda self, obj: Stock.memoize(self, obj)})
     for cls, ours in ((_WithFramer, _WithFramer), (_Reticent, _Reticent), (Stock, kept)):
-        expected = _dumped(cls, obj, protocol)
+        expected = dumped(cls, obj, protocol)
         with contextlib.nullcontext() if ours is kept else fastpickle.patched():
-            assert _dumped(ours, obj, protocol) == expected
+            assert dumped(ours, obj, protocol) == expected
 
 
 def test_look_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread changes a dict while it is looked at; or there is no room on the stack for it."""
     picklers = type("Mine", (Stock,), {"dispatch": {**Stock.dispatch, dict: _entry(b"N0")}})
-    expected = _dumped(picklers, {"a": [1]}, 4)
+    expected = dumped(picklers, {"a": [1]}, 4)
     for exc in RuntimeError("dictionary changed size during iteration"), RecursionError():
         asked: list[Any] = []
 
@@ -636,5 +630,5 @@ def test_look_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(offers, "_is_little", is_little)
         with fastpickle.patched():
-            assert _dumped(picklers, {"a": [1]}, 4) == expected
+            assert dumped(picklers, {"a": [1]}, 4) == expected
         assert asked

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from oracle import objects
 from oracle.allowed import PYPY
-from oracle.compare import stock_dumps
+from oracle.compare import dumped, stock_dumps
 
 import fastpickle
 from fastpickle._stdlib import Framer
@@ -82,9 +82,7 @@ def dumps(unmade: Unmade, obj: Any, protocol: int = 4, cls: Any = fastpickle.Pic
     """Dump as `fastpickle.dumps` does, by a pickler where that has to be made."""
     pickled = unmade.at_once(obj, protocol)
     if not pickled:
-        file = io.BytesIO()
-        cls(file, protocol).dump(obj)
-        pickled = file.getvalue()
+        pickled = dumped(cls, obj, protocol)
     return pickled
 
 

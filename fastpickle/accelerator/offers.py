@@ -3,6 +3,7 @@
     may_graft(pickler) ------------> whether nobody would notice now, if C wrote for a pickler
     may_offer(pickler, n) ---------> whether that is worth it for a part with so many items, after what C has refused
     is_offered, may_be_plain, ... -> whether C is not likely to give up at an object, by a look at it
+    gains_nothing(pickler, ...) ---> whether nothing but hooks is left to a dump that is not for C
 
 Not for: what a hook forbids (`hooks`), nor for what C writes and what comes of it (`graft`, `chunks`).
 """

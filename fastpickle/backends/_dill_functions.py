@@ -54,7 +54,7 @@ from ..objects.arrays import HEAP_TYPE, array_type
 from ..objects.known import METACLASS_IDS, extension_registry, has_reduce_entry
 from ._dill_again import Again
 from ._dill_code import WARNS, encode_code
-from ._dill_known import are_all_dills, entry_of, given_by, imported, is_found, look_at, module_of
+from ._dill_known import are_helpers_dills, entry_of, given_by, imported, is_found, look_at, module_of
 from ._dill_own import GLOBALS, NAMED_OTHERWISE, entry_of_arrays, has_its_helpers, is_quiet
 from ._dill_versions import are_known
 
@@ -535,12 +535,9 @@ _entries_of_arrays: Final[list[Any]] = []
 
 _again: Final = Again(_encode_made, _encode_dict, _is_setattr_usual)
 
-if are_known("save_singleton") and are_all_dills(_dill.save_singleton):
+if are_known("save_singleton") and are_helpers_dills():
     hooks.entry_writers[id(_dill.save_singleton)] = _write_range
-if not WARNS and are_all_dills(
-    _dill.save_function, _dill.save_code, _dill.save_cell, _dill.save_module, _dill.save_property,
-    _dill.save_classmethod, _dill.save_instancemethod0,
-):  # fmt: skip
+if not WARNS and are_helpers_dills():  # what `FUNCTIONS` names is known, or this would not be imported
     for _type, _save in (
         (property, _dill.save_property),
         (staticmethod, _dill.save_classmethod),

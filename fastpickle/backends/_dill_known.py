@@ -25,7 +25,7 @@ from ..engine.encoders import NotBrief, Parts
 from ..objects.known import usual_import
 from ._dill_own import HELPERS, are_dills, has_its_helpers, is_quiet
 
-__all__ = ["are_all_dills", "entry_of", "given_by", "imported", "is_found", "look_at", "module_of"]
+__all__ = ["are_helpers_dills", "entry_of", "given_by", "imported", "is_found", "look_at", "module_of"]
 
 _entries_of: Final = operator.itemgetter(FunctionType, CodeType, CellType, ModuleType, dict)
 _ENTRIES: Final = (
@@ -152,6 +152,6 @@ def is_found(module: Any, obj: Any) -> bool:
     raise NotBrief
 
 
-def are_all_dills(*functions: Any) -> bool:
-    """Tell whether functions, and those that it is known of what they do, are dill's."""
-    return are_dills(*functions, *[x for x in HELPERS if type(x) is FunctionType])
+def are_helpers_dills() -> bool:
+    """Tell whether what dill's functions call, where it is known what that does, is dill's."""
+    return are_dills(*[x for x in HELPERS if type(x) is FunctionType])

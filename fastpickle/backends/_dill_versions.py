@@ -22,10 +22,12 @@ from dill import _dill
 
 from ._source import digests
 
-__all__ = ["FUNCTIONS", "KNOWN_VERSIONS", "NAMES", "PLAIN_DATA", "are_known"]
+__all__ = ["FUNCTIONS", "IS_READ", "KNOWN_VERSIONS", "NAMES", "PLAIN_DATA", "are_known"]
 
 #: The versions all of whose functions are known to do what is said of them here.
 KNOWN_VERSIONS: Final = ("0.3.6", "0.3.7", "0.3.8", "0.3.9", "0.4.0", "0.4.1")
+#: Whether this is one of them.
+IS_READ: Final = dill.__version__ in KNOWN_VERSIONS
 
 #: What plain data goes through; the other functions are for classes, functions, modules.
 PLAIN_DATA: Final = (
@@ -60,7 +62,7 @@ def _is_known(name: str) -> bool:
     function = getattr(function, "__func__", function)
     if type(function) is not FunctionType or not any(function.__globals__ is home for home in _HOMES):
         return False
-    return dill.__version__ in KNOWN_VERSIONS or digests(function)[0] in _AS_READ.get(name, ())
+    return IS_READ or digests(function)[0] in _AS_READ.get(name, ())
 
 
 #: Where dill's functions are at home.

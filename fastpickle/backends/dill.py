@@ -49,7 +49,7 @@ except ImportError as exc:
     raise ImportError("fastpickle.backends.dill needs dill: pip install 'fastpickle[dill]'") from exc
 
 from ._dill_own import GLOBALS, NAMED_OTHERWISE, are_dills, entry_of_arrays, has_its_helpers, is_quiet
-from ._dill_versions import FUNCTIONS, KNOWN_VERSIONS, NAMES, PLAIN_DATA, are_known
+from ._dill_versions import FUNCTIONS, IS_READ, KNOWN_VERSIONS, NAMES, PLAIN_DATA, are_known
 from ._multiprocess import quick_of
 
 __all__ = ["KNOWN_VERSIONS", "Pickler", "dump", "dumps", "load", "loads"]
@@ -378,16 +378,16 @@ if _is_known:
         has_its_helpers,
         _call_for_arrays,
     )
-if _is_known and are_dills(GLOBALS.get("save_type")):
-    hooks.warning_entries.add(id(_dill.save_type))
-if _is_known and are_known("save_type", *NAMES):
-    hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
-if _is_known and are_known("save_function", *NAMES):
-    hooks.saved_by_name[_dill.save_function] = _is_located
-if _is_known and dill.__version__ in KNOWN_VERSIONS:
-    hooks.looking_up.update((id(f), f) for f in dict.values(_DillPickler.dispatch) if are_dills(f))
-if _is_known and FRAMES_ARE_BYTESIO and are_known(*FUNCTIONS):
-    from . import _dill_functions  # noqa: F401  # where it is told what is known of dill's functions
+    if are_dills(GLOBALS.get("save_type")):
+        hooks.warning_entries.add(id(_dill.save_type))
+    if are_known("save_type", *NAMES):
+        hooks.saved_by_name[_dill.save_type] = _is_saved_by_name
+    if are_known("save_function", *NAMES):
+        hooks.saved_by_name[_dill.save_function] = _is_located
+    if IS_READ:
+        hooks.looking_up.update((id(f), f) for f in dict.values(_DillPickler.dispatch) if are_dills(f))
+    if FRAMES_ARE_BYTESIO and are_known(*FUNCTIONS):
+        from . import _dill_functions  # noqa: F401  # where it is told what is known of dill's functions
 _is_quick = _is_known and CPickler is not None and are_known("Pickler.__init__")
 _quick: Any = Quick(Pickler, is_for_librarys) if _is_quick else None
 _CODE_OF_METHOD: Any = None

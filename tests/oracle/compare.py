@@ -36,6 +36,7 @@ __all__ = [
     "describe",
     "describe_error",
     "dump_where_it_fails",
+    "dumped",
     "explain",
     "stock_dumps",
 ]
@@ -122,11 +123,16 @@ _TRIES = 3 if PYPY else 1
 _Stock: Any = pickle._Pickler  # type: ignore[attr-defined]  # private, and what all is compared with
 
 
+def dumped(cls: Any, obj: object, protocol: int = 4, **arguments: Any) -> bytes:
+    """Return what a pickler of a class writes."""
+    file = io.BytesIO()
+    cls(file, protocol, **arguments).dump(obj)
+    return file.getvalue()
+
+
 def stock_dumps(obj: object, protocol: int = 4, **arguments: Any) -> bytes:
     """Return what stock's pickler writes, as `pickle.dumps` would."""
-    file = io.BytesIO()
-    _Stock(file, protocol, **arguments).dump(obj)
-    return file.getvalue()
+    return dumped(_Stock, obj, protocol, **arguments)
 
 
 def describe(obj: object) -> str:

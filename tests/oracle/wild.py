@@ -48,6 +48,7 @@ class Late(BaseException):
 
 
 def _stock_dumps(obj: object, protocol: int) -> bytes:
+    # not ``compare.stock_dumps``: who imports that has fastpickle in memory
     file = io.BytesIO()
     pickle._Pickler(file, protocol).dump(obj)  # type: ignore[attr-defined]  # private
     return file.getvalue()
