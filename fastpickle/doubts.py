@@ -21,6 +21,8 @@ from .accelerator.cpickler import unordered
 from .accelerator.lazymemo import put_in_order
 from .hooks import INSTANCE_HOOKS, NOBODYS, NUMBER_IDS, PLAIN, Plan, are_known, entries_of, known_tables, methods_of
 from .interrupts import is_interrupt
+from .objects.arrays import HEAP_TYPE
+from .objects.asked import METACLASS_IDS, are_texts
 from .older import is_adapted
 
 __all__ = ["Dump", "doubt", "holds", "outside", "settled", "watched"]
@@ -46,6 +48,8 @@ class Dump:
         futile_rows, rows_to_skip: how often a row that was looked for was none, since the last that was one; and how
             often none is looked for, from now on.
         not_brief: the ids of types whose reduce gave what was not brief, and is not taken to be any more (`brief`).
+        somebodys: the ids of types whose reduce ran somebody's code; a type that is there in vain costs but a look.
+        no_choices: by the id of a type that the class's `save` has no choice to make about, what that depends on.
         known: what `graft` knows of types, and the backends of joblib and datasets of the pickler, until somebody's
             code runs.
         reducers: what reduces instances of a type and runs nobody's code (`runs`), until somebody's code runs.
@@ -64,9 +68,9 @@ class Dump:
 
     __slots__ = (
         "brief", "doubts", "entries", "framer", "futile_rows", "has_refused_items", "has_refused_numbers", "is_usual",
-        "known", "left_in", "light", "looks", "loop", "memo", "methods", "names", "needs_prefix", "nobodys",
-        "not_brief", "offers_to_skip", "penalty", "reducers", "root", "row_size", "rows_to_skip", "unsaved", "way",
-        "weights_to_skip", "write",
+        "known", "left_in", "light", "looks", "loop", "memo", "methods", "names", "needs_prefix",
+        "no_choices", "nobodys", "not_brief", "offers_to_skip", "penalty", "reducers", "root", "row_size",
+        "rows_to_skip", "somebodys", "unsaved", "way", "weights_to_skip", "write",
     )  # fmt: skip
 
     def __init__(self, pickler: Any, root: Any, is_usual: bool = False, way: str | None = None) -> None:
@@ -81,6 +85,8 @@ class Dump:
         self.looks = 4
         self.brief: set[int] = set()
         self.not_brief: set[int] = set()
+        self.somebodys: set[int] = set()
+        self.no_choices: dict[int, tuple[Any, ...]] = {}
         self.known: dict[type, Any] = {}
         self.reducers: dict[type, Callable[[Any], Any] | None] = {}
         self.root = root
@@ -95,6 +101,26 @@ class Dump:
         self.penalty = 0
         self.offers_to_skip = 0
         self.light = self.weights_to_skip = 0
+
+    def is_choice(self, pickler: Any, plan: Plan, t: type) -> Any:
+        """Tell what a plan's `is_choice` does, sooner for a type that it was asked about.
+
+        It goes by the names of the classes, unless the table has the type.
+        """
+        known = self.no_choices.get(id(t))
+        if known is not None:  # a metaclass that may have a __mro__ of its own is not there
+            mro, own, names, modules = known
+            if t.__mro__ is mro and [*map(_name_of, own)] == names and [*map(_module_of, own)] == modules:
+                return False
+        is_choice: Any = plan.is_choice
+        found = is_choice(t)
+        if not found and plan.rewrites is None and id(type(t)) in METACLASS_IDS and t not in pickler.dispatch:
+            mro = t.__mro__
+            own = [c for c in mro if c.__flags__ & HEAP_TYPE]  # the others cannot be given another name
+            names, modules = [*map(_name_of, own)], [*map(_module_of, own)]
+            if are_texts(map(id, map(type, names + modules))):
+                self.no_choices[id(t)] = mro, own, names, modules
+        return found
 
     def is_usual_again(self) -> bool:
         """Tell whether nobody has put into the memo what a loop for digests does not seek there, and remember it.
@@ -118,6 +144,8 @@ class Dump:
         return is_usual
 
 
+_name_of: Final = vars(type)["__name__"].__get__
+_module_of: Final = vars(type)["__module__"].__get__
 _UNASKED: Final = NUMBER_IDS | {id(str)}
 
 

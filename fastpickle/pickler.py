@@ -23,25 +23,12 @@ from __future__ import annotations
 
 import pickle
 from pickle import (
-    BINFLOAT,
     BININT,
     BININT2,
     BINUNICODE,
-    DICT,
-    EMPTY_DICT,
-    EMPTY_LIST,
-    EMPTY_TUPLE,
-    FALSE,
-    LIST,
-    MARK,
-    NEWFALSE,
-    NEWTRUE,
     NONE,
-    POP,
     PROTO,
     STOP,
-    TRUE,
-    TUPLE,
     PicklingError,
 )
 from struct import pack
@@ -66,6 +53,7 @@ from .accelerator.lazymemo import LazyMemo, order_memo, put_in_order
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
+from .at_once.races import race_of
 from .at_once.repeats import goes_by_hooks, learn_from_few
 from .digests import small_hashes
 from .digests.hashing import FEWEST, MANY, MANY_ITEMS, is_worth_a_plan
@@ -87,21 +75,18 @@ from .hooks import (
     writers,
 )
 from .interrupts import is_interrupt
-from .objects.last import MOST_OF_FEW, last
+from .objects.last import LONGEST_OF_FEW, MOST_OF_FEW, last
 from .objects.likely import is_little, is_plain_at_top, is_somebodys, somebodys
 from .objects.values import AS_CLASS, old_value, value_by
 from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
-    SHORT_BINBYTES,
     SHORT_BINUNICODE,
-    TUPLES,
-    pack_binfloat,
     pack_binint,
     pack_binint2,
     pack_binunicode,
 )
-from .way import FEWEST_OF_FEW, begin, begin_reduced, undo, way_of
+from .way import FEWEST_OF_FEW, End, begin, begin_reduced, undo, way_of
 
 __all__ = ["Pickler"]
 
@@ -122,8 +107,6 @@ _FOR_PLAN = 4
 _FOR_ATOMS = 24
 #: A tuple of fewer items is not written at once, which takes as long as to save five to ten of them.
 _FOR_TUPLE = 12
-#: In a dump that is taken to be like the last one a container of more may be worth a plan.
-_FEW_AS_LAST = 12
 #: There is a plan once so much is memoized, as few turn out to be many: for what has a reduce of its own only if it is
 #: more than a list of such objects has, for which a plan is no gain.
 _FEW_MEMOIZED = 64
@@ -176,8 +159,14 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             few: Plan | None = None
             is_looked_at = True
             if last.few_left > 0 and goes_by_hooks(self, obj, t):
-                few = ASIDE if id(t) in last.few_much else AS_LAST
                 is_looked_at = False
+                if id(t) in last.few_much:
+                    few = ASIDE
+                else:
+                    few = AS_LAST
+                    last.longest = LONGEST_OF_FEW
+                    last.most = MOST_OF_FEW
+                    last.race = None
             elif id(t) not in ATOM_IDS:
                 is_written: Any = small_hashes.at_once(self, obj, t) if hash_rules else None
                 if is_written is COLD:
@@ -213,10 +202,18 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 self.__dict__.pop("_fastpickle_is_refused", None)  # save() would
                 raise
             last.root = id(t)
+            race = race_of(self, obj, t) if few is None or few is ASIDE or few is FEW else None
+            if race is not None:
+                race.begin()
+                if race.is_as_stock:
+                    few = AS_LAST
+                    self.__dict__.pop("_fastpickle_is_refused", None)  # `begin` would
             if few is not None:
                 _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
                 try:
                     self.save(obj)
+                    if race is not None:
+                        race.end(self)
                     if is_looked_at and (few is ASIDE or few is FEW):
                         learn_from_few(self, obj, t)
                 finally:
@@ -229,10 +226,15 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         if now is not FEW and now is not ASIDE:  # there was a plan
                             last.few_left = 0
             else:
-                last.aside = 0
+                last.aside = last.begun = 0
                 self.save(obj)
-                if last.aside == id(self):
-                    learn_from_few(self, obj, t)
+                if last.begun == id(self):
+                    if race is not None:
+                        race.end(self)
+                    if last.aside == id(self):
+                        learn_from_few(self, obj, t)
+                elif race is not None:
+                    race.call_off()
             self.write(STOP)
             self.framer.end_framing()
         finally:
@@ -255,20 +257,21 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             plan = self._fastpickle_plan
         except AttributeError:  # it was bound under install(), and is called after uninstall()
             plan = None
-        t = type(obj)
         end: Any = None
         x: Any
+        memo: Any
         try:
             framer = self.framer
             if type(framer) is Framer:
-                frame = framer.current_frame
-                if frame is not None and frame.tell() >= framer._FRAME_SIZE_TARGET:
+                x = framer.current_frame
+                if x is not None and x.tell() >= framer._FRAME_SIZE_TARGET:
                     if plan:
                         plan = commit_frame(self, framer)
                     else:
                         framer.commit_frame()
             else:
                 framer.commit_frame()
+            t = type(obj)
             if plan is None or not plan.goes_by_hooks:
                 if plan is None and (
                     t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
@@ -278,256 +281,109 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     plan, end = begin(self, plan, obj, t)
                     if plan is None:
                         return  # it is written
+            while True:  # twice at the most
                 if plan:
-                    call, x, is_reduced, end = way_of(self, plan, obj, t, end)
-                    x = call(*x)
-                    if is_reduced and x is not None:
+                    entry, x, reduce, end = way_of(self, plan, obj, t, end)
+                    x = entry(*x)
+                    if reduce and x is not None:
                         save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
                     return
 
-            # No shortcuts: what follows is stock's save(), but for the frequent atoms.
-            if save_persistent_id or ASKS_PERSISTENT_ID_ALWAYS:
-                x = self.persistent_id(obj)
-                if x is not None and save_persistent_id:
-                    if type(self).save is Pickler.save:
-                        self.save_pers(x)
-                        return
-                    if is_asked_about(self, obj):
-                        save_pers(self, x)
-                        return
-            memo: Any = self.memo
-            x = memo.get(id(obj))
-            if x is not None:
-                self.write(self.get(x[0]))
-                return
-            if t in _ATOMS:  # reducer_override is not asked about them, as by the C pickler
-                entry = self.dispatch.get(t)
-                if self.bin:
+                # No shortcuts: what follows is stock's save(), but for the frequent atoms.
+                if save_persistent_id or ASKS_PERSISTENT_ID_ALWAYS:
+                    x = self.persistent_id(obj)
+                    if x is not None and save_persistent_id:
+                        if type(self).save is Pickler.save:
+                            self.save_pers(x)
+                            return
+                        if is_asked_about(self, obj):
+                            save_pers(self, x)
+                            return
+                memo = self.memo
+                x = memo.get(id(obj))
+                if x is not None:
+                    self.write(self.get(x[0]))
+                    return
+                if t in _ATOMS:  # reducer_override is not asked about them, as by the C pickler
+                    entry = self.dispatch.get(t)
                     if entry is _stock_save_str:  # of any type, where a table has it in a strange place
-                        if t is str and len(obj) <= 63:  # 255 bytes at the most
+                        if t is str and len(obj) <= 63 and self.bin:  # 255 bytes at the most
                             x = obj.encode("utf-8", "surrogatepass")
-                            n = len(x)
-                            self.write((SHORT_BINUNICODE[n] if self.proto >= 4 else pack_binunicode(BINUNICODE, n)) + x)
+                            opcode = (
+                                SHORT_BINUNICODE[len(x)] if self.proto >= 4 else pack_binunicode(BINUNICODE, len(x))
+                            )
+                            self.write(opcode + x)
                             self.memoize(obj)
                             return
                     elif entry is _stock_save_long:
-                        if t is not int:
-                            pass
-                        elif 0 <= obj <= 0xFFFF:
-                            self.write(BININT1[obj] if obj <= 0xFF else pack_binint2(BININT2, obj))
-                            return
-                        elif -0x80000000 <= obj <= 0x7FFFFFFF:
-                            self.write(pack_binint(BININT, obj))
-                            return
+                        if t is int and self.bin:
+                            if 0 <= obj <= 0xFFFF:
+                                self.write(BININT1[obj] if obj <= 0xFF else pack_binint2(BININT2, obj))
+                                return
+                            if -0x80000000 <= obj <= 0x7FFFFFFF:
+                                self.write(pack_binint(BININT, obj))
+                                return
                     elif entry is _stock_save_none:
                         self.write(NONE)
                         return
-                    elif entry is _stock_save_bool and t is bool:
-                        if self.proto >= 2:
-                            self.write(NEWTRUE if obj else NEWFALSE)
-                        else:
-                            self.write(TRUE if obj else FALSE)
-                        return
-                    elif entry is _stock_save_float and t is float:
-                        self.write(pack_binfloat(BINFLOAT, obj))
-                        return
-                    elif (
-                        entry is _stock_save_bytes
-                        and t is bytes
-                        and len(obj) <= 255
-                        and self.proto >= 3
-                        and (_save_no_memo is None or getattr(self._save_bytes_no_memo, "__func__", 0) is _save_no_memo)
-                    ):
-                        self.write(SHORT_BINBYTES[len(obj)] + obj)
-                        self.memoize(obj)
-                        return
-                elif t is str and entry is _stock_save_str and obj.isascii() and obj.isprintable() and "\\" not in obj:
-                    self.write(b"V%b\n" % obj.encode())  # nothing in it is escaped
-                    self.memoize(obj)
-                    return
-                elif (
-                    t is int and entry is _stock_save_long and not self.proto >= 2 and -0x80000000 <= obj <= 0x7FFFFFFF
-                ):
-                    self.write(b"I%d\n" % obj)
-                    return
-                if entry is not None:
-                    entry(self, obj)
-                    return
-                x = NotImplemented
-            else:
-                reduce = getattr(self, "reducer_override", NO_VALUE)
-                if reduce is NO_VALUE or (x := reduce(obj)) is NotImplemented:
-                    entry = self.dispatch.get(t)
-                    # CONTAINER_IDS, in half the time; the hash of a type may be anybody's.
-                    if entry is not None and (t is tuple or t is dict or t is list or t is set or t is frozenset):
-                        n = len(obj)
-                        if (
-                            n >= _FOR_PLAN
-                            or (plan is ASIDE and t is tuple and n and id(type(obj[0])) in _HEAVY)
-                            or (plan is FEW and n)
-                        ):
-                            is_asked = plan is not PLAIN and _is_asked(self, plan, obj, t, memo, reduce is NO_VALUE)
-                            if is_asked is None:
-                                return
-                            if plan is AS_LAST:
-                                plan = self._fastpickle_plan  # there may be more than in the last one
-                            if (
-                                is_asked
-                                and end is None  # else it is this one that has begun
-                                and reduce is NO_VALUE  # what was there may have memoized it
-                                and (plan is COLD or id(entry) in hooks.container_entries)
-                                and type(self.dispatch) in hooks.known_tables
-                                and self.dispatch.get(t) is entry  # who was asked for it may have changed the table
-                            ):
-                                plan, end = begin(self, plan, obj, t)
-                                if plan is None:
-                                    return  # it is written
-                                if plan:  # as above: what another function called would need a Python frame more
-                                    call, x, is_reduced, end = way_of(self, plan, obj, t, end)
-                                    x = call(*x)
-                                    if is_reduced and x is not None:
-                                        save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
-                                    return
-                        if entry is _stock_save_tuple:  # what it does, with a call less
-                            if not n:
-                                self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
-                                return
-                            if n <= 3 and self.proto >= 2:
-                                save = self.save
-                                memo = self.memo
-                                for i, x in enumerate(obj):
-                                    try:
-                                        save(x)
-                                    except BaseException as exc:
-                                        note(exc, obj, "item", i)
-                                        raise
-                                if id(obj) in memo:  # it contains itself
-                                    self.write(POP * n + self.get(memo[id(obj)][0]))
-                                else:
-                                    self.write(TUPLES[n])
-                                    self.memoize(obj)
-                                return
-                        elif entry is _stock_save_dict:
-                            self.write(EMPTY_DICT if self.bin else MARK + DICT)
-                            self.memoize(obj)
-                            if TELLS_WHOSE:
-                                self._batch_setitems(obj.items(), obj)
-                            else:
-                                self._batch_setitems(obj.items())
-                            return
-                        elif entry is _stock_save_list:
-                            self.write(EMPTY_LIST if self.bin else MARK + LIST)
-                            self.memoize(obj)
-                            if TELLS_WHOSE:
-                                self._batch_appends(obj, obj)
-                            else:
-                                self._batch_appends(obj)
-                            return
-                    elif entry is not None and plan is not COLD and plan is not AS_LAST and id(entry) in entry_writers:
-                        # They know nothing of digests, and take longer than they gain for what is little.
-                        x = entry_writers[id(entry)](self, obj)
-                        if x is not None:
-                            x()
-                            return
                     if entry is not None:
-                        if unordered and id(self) in unordered and id(entry) not in hooks.looking_up:
-                            put_in_order(self)
                         entry(self, obj)
                         return
-                    x = NotImplemented
+                    x = reduce = NotImplemented
+                else:
+                    reduce = getattr(self, "reducer_override", NO_VALUE)
+                    if reduce is NO_VALUE or (x := reduce(obj)) is NotImplemented:
+                        entry = self.dispatch.get(t)
+                        if entry is not None:
+                            if plan is not PLAIN and not (
+                                plan is AS_LAST
+                                and (
+                                    id(t) not in CONTAINER_IDS
+                                    or (len(obj) <= last.longest and type(memo) is dict and len(memo) <= last.most)
+                                )
+                            ):
+                                x = _other_way(self, plan, obj, t, memo, entry, end is None and reduce is NO_VALUE)
+                                if x is None:
+                                    return  # it is written
+                                if x:
+                                    plan, end = x
+                                    if plan:
+                                        continue
+                            entry(self, obj)
+                            return
+                        x = NotImplemented
+                break
             if x is NotImplemented:
                 if unordered and id(self) in unordered:
                     put_in_order(self)
-                table = getattr(self, "dispatch_table", _pickle.dispatch_table)
-                if type(t) is type and type(table) is dict and t not in table and not issubclass(t, type):
+                entry = getattr(self, "dispatch_table", _pickle.dispatch_table)
+                if type(t) is type and type(entry) is dict and t not in entry and not issubclass(t, type):
                     reduce = getattr(obj, "__reduce_ex__", NO_VALUE)  # what comes next, with two calls less
                     if reduce is not NO_VALUE:
                         x = reduce(self.proto)
                     else:
                         reduce, x = old_value(obj)
                 else:
-                    reduce, x = value_by(table, self, obj, t)
+                    reduce, x = value_by(entry, self, obj, t)
                 if x is AS_CLASS:
                     self.save_global(obj)
                     return
-            n = 0
             if type(x) is tuple:
-                n = len(x)
-                if not 2 <= n <= 6:
+                if not 2 <= len(x) <= 6:
                     refuse_reduce_value(obj, reduce, x)
+                if (
+                    plan is not PLAIN
+                    and plan is not COLD
+                    and type(memo) is dict
+                    and (not memo or (plan is not AS_LAST and len(memo) > _ASIDE_FOR_BRIEF))
+                    and _is_saved(self, plan, memo, obj, t, x, reduce)
+                ):
+                    return
             elif isinstance(x, str):
                 self.save_global(obj, x)
                 return
             elif not isinstance(x, tuple) or not 2 <= len(x) <= 6:
                 refuse_reduce_value(obj, reduce, x)
-            if n and plan is not COLD and plan is not PLAIN and type(memo) is dict:
-                if plan is AS_LAST and len(memo) > MOST_OF_FEW:
-                    plan = _more_than_last(self, memo)
-                if (
-                    not memo  # as it was before the reduce: with the first thing a class is saved
-                    and type(framer) is Framer
-                    and frame is not None  # below protocol 4 there is none
-                    and id(t) not in last.not_soon_brief
-                    and (type(self) is Pickler or type(self) is StockPickler)  # others may have anything
-                ):
-                    now = hooks.plan(self)
-                    if now.is_for_brief and now.small_rule is hooks.STOCK_RULE:  # dill's table may want to trace it
-                        is_written = save_brief(self, now, obj, t, x, is_first=True)
-                        if is_written:
-                            return
-                        if is_written is False:  # else the frame has no room
-                            last.remember_not_soon_brief(t)
-                is_many = (plan is ASIDE or plan is FEW) and (
-                    len(memo) > _ASIDE_FOR_BRIEF or (not memo and last.large == id(t))
-                )
-            else:
-                is_many = False
-            if is_many:
-                if (
-                    n == 2
-                    and memo
-                    and (plan is ASIDE or len(memo) > _FEW_FOR_BRIEF)
-                    and id(x[0]) in memo
-                    and type(x[1]) is tuple
-                    and (not x[1] or id(type(x[1][0])) in ATOM_IDS)
-                ):
-                    now = hooks.plan(self)  # most often nothing has changed
-                    is_written = save_brief(self, now, obj, t, x) if now.is_for_brief else False
-                    if is_written:
-                        return
-                    if is_written is None:
-                        plan = PLAIN  # it is little, and the frame has no room for it
-                n = len(memo)
-                if plan is FEW:
-                    is_worth = n > _FEW_MEMOIZED and (
-                        n > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t) or is_little(x))
-                    )
-                else:  # not within what is saved by a plan, which goes by the look at the pickler that it had
-                    is_worth = (
-                        (n > _MANY_MEMOIZED or n == 0)
-                        and "_fastpickle_dump" not in self.__dict__
-                        # What such a `save` does for an array takes longer by a plan, where there is little beside it.
-                        and not (
-                            type(type(self).save) is FunctionType  # another one may have no hash
-                            and type(self).save in hooks.rewriting_saves
-                            and is_somebodys(t)
-                        )
-                    )
-                    if n > _LARGE:
-                        last.large = last.root
-                if is_worth and plan is not PLAIN:  # to begin takes 6 us, more than to save a few objects without
-                    now = hooks.plan(self)
-                    if now if plan is FEW else now.is_for_brief:
-                        begin_reduced(self, now, obj)
-                        try:
-                            x = save_object(self, now, obj, None, (reduce, x))
-                            if x is not None:
-                                save_all(self, now, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
-                            if n == 0 and len(memo) <= _LARGE:
-                                last.large = 0
-                        finally:  # another reduce may have called, and go on
-                            self.__dict__["_fastpickle_plan"] = now.in_doubt
-                        return
             try:
                 self.save_reduce(*x, obj=obj)
             except BaseException as exc:
@@ -537,6 +393,128 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if end is not None:
                 memo = None  # who has hold of it is counted
                 undo(self, end)
+
+
+def _other_way(
+    pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, entry: Any, may_begin: bool
+) -> tuple[Plan, End | None] | tuple[()] | None:
+    """Find another way than by the dispatch entry for an object, or write it, while a pickler goes hook by hook.
+
+    Args:
+        pickler: one with `plan` in force.
+        plan: that.
+        obj: the object.
+        t: its type.
+        memo: the pickler's.
+        entry: its dispatch entry.
+        may_begin: whether nobody has been asked about the object, and nothing has begun with it.
+
+    Returns:
+        The plan that counts for it, and what is to be undone; none if there is no other way; None if it is written.
+    """
+    if t is tuple or t is dict or t is list or t is set or t is frozenset:
+        n = len(obj)
+        if plan is AS_LAST:  # and there is more than in the last one
+            if _is_row_as_last(obj, t, memo):
+                return ()
+            plan = _more_than_last(pickler, memo)
+        if n >= _FOR_PLAN or (n and (plan is FEW or (plan is ASIDE and t is tuple and id(type(obj[0])) in _HEAVY))):
+            is_asked = _is_asked(pickler, plan, obj, t, memo, may_begin)
+            if is_asked is None:
+                return None
+            if (
+                is_asked
+                and may_begin  # else somebody may have memoized it
+                and (plan is COLD or id(entry) in hooks.container_entries)
+                and type(pickler.dispatch) in hooks.known_tables
+                and pickler.dispatch.get(t) is entry  # who was asked for it may have changed the table
+            ):
+                found, end = begin(pickler, plan, obj, t)
+                return None if found is None else (found, end)
+    elif plan is not COLD and id(entry) in entry_writers:
+        # They know nothing of digests, and take longer than they gain for what is little.
+        write_rest = entry_writers[id(entry)](pickler, obj)
+        if write_rest is not None:
+            write_rest()
+            return None
+    if unordered and id(pickler) in unordered and id(entry) not in hooks.looking_up:
+        put_in_order(pickler)
+    return ()
+
+
+def _is_saved(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tuple[Any, ...], reduce: Any) -> bool:
+    """Save what a reduce gave at once, if it is brief, or by a plan, if there is much in the dump; tell whether it is.
+
+    Args:
+        pickler: one with `plan` in force, by which it goes hook by hook.
+        plan: that.
+        memo: the pickler's.
+        obj: the object.
+        t: its type.
+        value: what the reduce gave.
+        reduce: that.
+    """
+    if not memo:  # as it was before the reduce: with the first thing a class is saved
+        if (
+            pickler.proto >= 4  # below there is no frame
+            and id(t) not in last.not_soon_brief
+            and (type(pickler) is Pickler or type(pickler) is StockPickler)  # others may have anything
+        ):
+            now = hooks.plan(pickler)
+            if now.is_for_brief and now.small_rule is hooks.STOCK_RULE:  # dill's table may want to trace it
+                is_written = save_brief(pickler, now, obj, t, value, is_first=True)
+                if is_written:
+                    return True
+                if is_written is False:  # else the frame has no room
+                    last.remember_not_soon_brief(t)
+        if last.large != id(t) or plan is AS_LAST:
+            return False
+    elif (
+        len(value) == 2
+        and (plan is ASIDE or len(memo) > _FEW_FOR_BRIEF)
+        and id(value[0]) in memo
+        and type(value[1]) is tuple
+        and (not value[1] or id(type(value[1][0])) in ATOM_IDS)
+    ):
+        now = hooks.plan(pickler)  # most often nothing has changed
+        is_written = save_brief(pickler, now, obj, t, value) if now.is_for_brief else False
+        if is_written:
+            return True
+        if is_written is None:
+            return False  # it is little, and the frame has no room for it
+    n = len(memo)
+    if plan is FEW:
+        is_worth = n > _FEW_MEMOIZED and (
+            n > _MANY_MEMOIZED or not (id(t) in somebodys or is_somebodys(t) or is_little(value))
+        )
+    else:  # not within what is saved by a plan, which goes by the look at the pickler that it had
+        is_worth = (
+            (n > _MANY_MEMOIZED or n == 0)
+            and "_fastpickle_dump" not in pickler.__dict__
+            # What such a `save` does for an array takes longer by a plan, where there is little beside it.
+            and not (
+                type(type(pickler).save) is FunctionType  # another one may have no hash
+                and type(pickler).save in hooks.rewriting_saves
+                and is_somebodys(t)
+            )
+        )
+        if n > _LARGE:
+            last.large = last.root
+    if not is_worth:  # to begin takes 6 us, more than to save a few objects without
+        return False
+    now = hooks.plan(pickler)
+    if not (now if plan is FEW else now.is_for_brief):
+        return False
+    begin_reduced(pickler, now, obj)
+    try:
+        reduced = save_object(pickler, now, obj, None, (reduce, value))
+        if reduced is not None:
+            save_all(pickler, now, iter(()), 0, pickler.framer.write, [(obj, reduced, iter(reduced[0]))])
+        if n == 0 and len(memo) <= _LARGE:
+            last.large = 0
+    finally:  # another reduce may have called, and go on
+        pickler.__dict__["_fastpickle_plan"] = now.in_doubt
+    return True
 
 
 def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write: bool) -> bool | None:
@@ -560,11 +538,9 @@ def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write:
             return (n >= FEWEST or (len(memo) >= MANY and id(first) in CONTAINER_IDS)) and is_worth_a_plan(
                 pickler, obj, t
             )
-        if plan is AS_LAST and (n > _FEW_AS_LAST or type(memo) is not dict or len(memo) > MOST_OF_FEW):
-            plan = _more_than_last(pickler, memo)
         if plan is FEW:
             return n >= FEWEST_OF_FEW or (type(memo) is dict and len(memo) > _MANY_MEMOIZED)
-        if plan is AS_LAST or t is set or t is frozenset:
+        if t is set or t is frozenset:
             return False
         if t is tuple:
             return (
@@ -585,9 +561,22 @@ def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write:
         return False
 
 
+def _is_row_as_last(obj: Any, t: type, memo: Any) -> bool:
+    """Tell whether a long container is for stock all the same, in a dump that is taken to be like the last one."""
+    return (
+        last.race is not None
+        and type(memo) is dict
+        and len(memo) <= last.most
+        and (t is list or t is tuple)
+        and is_somebodys(type(obj[0]))
+    )
+
+
 def _more_than_last(pickler: Any, memo: Any) -> Plan:
     """Go on as in a dump that was looked at: there is more in it, or in a container, than in the last one like it."""
     plan = FEW if type(pickler).save is hooks.own_save else ASIDE
+    if last.race is not None:
+        last.race.end(pickler)
     if pickler._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
         _setattr(pickler, "_fastpickle_plan", plan)
     if plan is FEW and (type(memo) is not dict or len(memo) > MOST_OF_FEW):

@@ -150,7 +150,10 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         outer_dump = state.get("_fastpickle_dump")
         state["_fastpickle_dump"] = dump
     else:
-        outer_dump = None if plan is FEW or plan is ASIDE else _UNTOUCHED  # there may be one yet (`begin_reduced`)
+        outer_dump = _UNTOUCHED
+        if plan is FEW or plan is ASIDE:
+            outer_dump = None  # there may be one yet (`begin_reduced`)
+            last.begun = id(pickler)
     object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
     return plan, (outer, outer_dump, adapted)
 
@@ -228,6 +231,8 @@ def _end_dump(pickler: Any, outer_dump: Any) -> None:
     dump = state.get("_fastpickle_dump")
     if dump is not None and dump is not outer_dump:
         dump.loop = None  # which refers to the dump, and the pickler
+        if dump.doubts * _MEMOIZED_PER_DOUBT > len(dump.memo) and outer_dump is None:
+            last.begun = id(pickler)  # much of it is somebody's, and might as well have gone hook by hook
         if outer_dump is None:
             del state["_fastpickle_dump"]
         else:
@@ -237,6 +242,8 @@ def _end_dump(pickler: Any, outer_dump: Any) -> None:
 
 
 _UNTOUCHED: Final = object()
+#: Where the plan is looked at again more often, for what is memoized, a plan may be no gain.
+_MEMOIZED_PER_DOUBT: Final = 12
 
 
 def _nothing() -> None:

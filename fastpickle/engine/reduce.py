@@ -23,9 +23,9 @@ from functools import partial
 from itertools import chain, islice
 from pickle import APPEND, APPENDS, BUILD, MARK, NEWOBJ, NEWOBJ_EX, POP, REDUCE, SETITEM, SETITEMS, TUPLE2
 from types import BuiltinMethodType, FunctionType, MethodType
-from typing import Any
+from typing import Any, Final
 
-from .._stdlib import for_batch, note, refuse_reduce_value, stock_methods
+from .._stdlib import NO_VALUE, for_batch, note, refuse_reduce_value, stock_methods
 from ..accelerator.cpickler import unordered
 from ..accelerator.lazymemo import put_in_order
 from ..doubts import Dump, doubt, holds, settled, watched
@@ -37,7 +37,7 @@ from ..objects.known import METACLASS_IDS, is_found
 from ..objects.last import last
 from ..objects.likely import is_somebodys
 from ..objects.stdlibs import are_keys_pure
-from ..objects.values import AS_CLASS, reduce_value
+from ..objects.values import AS_CLASS, old_value, value_by
 from .brief import asks_anybody, save_brief
 from .parts import SHORTEST_RUN
 from .plain import append_batches, set_batches
@@ -57,6 +57,10 @@ __all__ = [
 _pickle: Any = pickle  # its dispatch_table is no public name
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as above
+_NAMES_OF_NEW: Final = ("__newobj__", "__newobj_ex__")
+#: What 3.14 calls the parts of what a reduce gave, in its notes.
+_LABELS_OF_NEW: Final = ("class", "__new__ arguments")
+_LABELS_OF_CALL: Final = ("reconstructor", "reconstructor arguments")
 
 
 def save_object(
@@ -75,7 +79,9 @@ def save_object(
         PicklingError, and whatever the reduce raises.
     """
     t = type(obj)
-    if write is not None and plan.is_choice is not None and plan.is_choice(t):
+    state = pickler.__dict__
+    dump: Dump = state["_fastpickle_dump"]
+    if write is not None and plan.is_choice is not None and dump.is_choice(pickler, plan, t):
         if plan.save_choice is not None and plan.save_choice(pickler, plan, obj):
             return None
         doubt(pickler)  # as `outside` does, with a frame less
@@ -87,8 +93,6 @@ def save_object(
     call: Any = None
     is_own = has_default = False
     entry: Any = None
-    state = pickler.__dict__
-    dump: Dump = state["_fastpickle_dump"]
     if asked is None:
         if id(type(t)) not in METACLASS_IDS:  # the table asks for its hash
             state["_fastpickle_plan"] = plan.in_doubt
@@ -97,14 +101,25 @@ def save_object(
         if asked is not None:
             reduce, rv = asked
         else:
-            has_default = _has_default_reduce(dump, obj, t)
+            # Who ran somebody's code once is taken to do so again, which costs a look at the pickler.
+            is_somebodys_own = id(t) in dump.somebodys
+            has_default = not is_somebodys_own and _has_default_reduce(dump, obj, t)
             if not has_default and unordered and id(pickler) in unordered:
                 put_in_order(pickler)
             state["_fastpickle_plan"] = plan.in_doubt
-            reduce, rv = reduce_value(pickler, obj, t)
-            if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):
+            table = getattr(pickler, "dispatch_table", _pickle.dispatch_table)
+            if type(t) is type and type(table) is dict and t not in table and not issubclass(t, type):
+                reduce = getattr(obj, "__reduce_ex__", NO_VALUE)  # as `value_by` does, with a call less
+                if reduce is not NO_VALUE:
+                    rv = reduce(pickler.proto)
+                else:
+                    reduce, rv = old_value(obj)
+            else:
+                reduce, rv = value_by(table, pickler, obj, t)
+            if not is_somebodys_own and is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):
                 state["_fastpickle_plan"] = plan
             else:  # what it changed, if anything, counts from here on
+                dump.somebodys.add(id(t))
                 plan = settled(pickler)
                 t = type(obj)
         if rv is AS_CLASS:
@@ -165,12 +180,21 @@ def save_object(
             dump.brief.discard(id(t))
             last.remember_not_brief(t)
     try:
-        form = None
+        form: Any = None
         if is_ours:
-            is_anybodys = not has_default and asks_anybody(rv[0], t)
+            func, args = rv[:2]
+            is_anybodys = not has_default and asks_anybody(func, t)
             if is_anybodys:
                 doubt(pickler)
-            form = usual_form(plan, obj, rv)
+            elif type(args) is not tuple:
+                pass
+            elif func is _newobj:  # as `usual_form` finds, of what asks nobody
+                if args and args[0] is t and plan.proto >= 2:
+                    form = (t, args[1:]), NEWOBJ, _LABELS_OF_NEW
+            elif id(type(func)) in HAVE_A_NAME and func.__name__ not in _NAMES_OF_NEW:
+                form = (func, args), REDUCE, _LABELS_OF_CALL
+            if form is None:
+                form = usual_form(plan, obj, rv)
             if is_anybodys:
                 doubt(pickler)
         if form is None:
@@ -214,18 +238,21 @@ def reduced(
         outer: what 3.14 calls the object in its notes.
     """
     parts, opcode, labels = form
-    if len(rv) == 2:
+    n = len(rv)
+    if n == 2:
         return (parts, opcode, labels, outer, None, (), b"")
-    _, _, obj_state, listitems, dictitems, state_setter = (*rv, None, None, None)[:6]
+    obj_state = rv[2]
     finish = None
-    if listitems is not None or dictitems is not None:
-        finish = partial(_save_items, pickler, plan, obj, listitems, dictitems)
+    if n > 3:
+        _, _, _, listitems, dictitems, state_setter = (*rv, None, None)[:6]
+        if listitems is not None or dictitems is not None:
+            finish = partial(_save_items, pickler, plan, obj, listitems, dictitems)
+        if obj_state is not None and state_setter is not None:
+            # It is called with the object, which is in the memo then, and the state; its result is dropped.
+            return (parts, opcode, labels, outer, finish, (state_setter, obj, obj_state), TUPLE2 + REDUCE + POP)
     if obj_state is None:
         return (parts, opcode, labels, outer, finish, (), b"")
-    if state_setter is None:
-        return (parts, opcode, labels, outer, finish, (obj_state,), BUILD)
-    # It is called with the object, which is in the memo then, and the state; its result is dropped.
-    return (parts, opcode, labels, outer, finish, (state_setter, obj, obj_state), TUPLE2 + REDUCE + POP)
+    return (parts, opcode, labels, outer, finish, (obj_state,), BUILD)
 
 
 def _save_items(
@@ -411,11 +438,11 @@ def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ..
     if func is _newobj and plan.proto >= 2:
         if not args or not hasattr(args[0], "__new__") or args[0] is not obj.__class__:
             return None
-        return (args[0], args[1:]), NEWOBJ, ("class", "__new__ arguments")
+        return (args[0], args[1:]), NEWOBJ, _LABELS_OF_NEW
     if func is _newobj_ex and plan.proto >= 4:
         if len(args) != 3 or not hasattr(args[0], "__new__") or args[0] is not obj.__class__:
             return None
         return args, NEWOBJ_EX, ("class", "__new__ arguments", "__new__ arguments")
-    if getattr(func, "__name__", "") in ("__newobj__", "__newobj_ex__"):  # stock goes by the name of the function
+    if getattr(func, "__name__", "") in _NAMES_OF_NEW:  # stock goes by the name of the function
         return None
-    return (func, args), REDUCE, ("reconstructor", "reconstructor arguments")
+    return (func, args), REDUCE, _LABELS_OF_CALL

@@ -14,7 +14,7 @@ Not for: the first object of a class, which puts the class into the memo, and no
 from __future__ import annotations
 
 import pickle
-from operator import attrgetter, is_, itemgetter
+from operator import attrgetter, itemgetter
 from pickle import LONG_BINGET, MEMOIZE, REDUCE
 from typing import Any, Final
 
@@ -22,7 +22,6 @@ from .._stdlib import NO_VALUE, NOT_WRITTEN, PARTS_OF_METHODS, Framer, entry_of
 from ..doubts import Dump, doubt, settled
 from ..hooks import ATOM_IDS, ATOMS, Plan
 from ..interrupts import is_interrupt
-from ..objects.arrays import HEAP_TYPE
 from ..objects.asked import HAVE_A_NAME
 from ..objects.known import METACLASS_IDS
 from ..objects.values import old_value
@@ -41,7 +40,6 @@ _methods_of: Final = attrgetter(
     "__getattribute__", *PARTS_OF_METHODS,
 )  # fmt: skip
 _entries_of: Final = itemgetter(*ATOMS, tuple, dict)
-_name_of: Final = vars(type)["__name__"].__get__
 _CALL: Final = REDUCE + MEMOIZE
 #: How often none is looked for, at most, between two that are none, and so how late a row may begin: to look takes a
 #: fifth of what an object takes.
@@ -87,8 +85,6 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
     memo = dump.memo
     brief = dump.brief
     proto = state["proto"]
-    is_choice = plan.is_choice
-    known: dict[int, Any] = {}
     cls = type(pickler)
     methods = _methods_of(cls)
     dispatch = pickler.dispatch
@@ -117,16 +113,8 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
             continue
         if id(t) not in brief or id(type(t)) not in METACLASS_IDS or t in dispatch:
             break
-        if is_choice is not None:  # it goes by the names of the classes, and takes 1 us
-            mro = t.__mro__
-            found = known.get(id(t))
-            if found is None:
-                if is_choice(t):
-                    break
-                own = [c for c in mro if c.__flags__ & HEAP_TYPE]  # the others cannot be given another
-                known[id(t)] = mro, own, [*map(_name_of, own)]
-            elif mro is not found[0] or not all(map(is_, map(_name_of, found[1]), found[2])):
-                break
+        if plan.is_choice is not None and dump.is_choice(pickler, plan, t):
+            break
         reduce = entry_of(getattr(pickler, "dispatch_table", _pickle.dispatch_table), t)
         if reduce is not NO_VALUE:
             rv = reduce(x)

@@ -25,7 +25,7 @@ from typing import Any, Final
 from ..hooks import CONTAINER_IDS, PLAIN_IDS
 from ..interrupts import is_interrupt
 
-__all__ = ["MOST_OF_FEW", "are_few", "key_of_row", "last", "types_at_top"]
+__all__ = ["LONGEST_OF_FEW", "MOST_OF_FEW", "are_few", "key_of_row", "last", "likeness", "types_at_top"]
 
 
 class _Last:
@@ -46,8 +46,13 @@ class _Last:
         few_much: the ids of the classes of what a library's pickler dumped hook by hook though it was not little.
         few_refused: the ids of those of these classes at which C gives up.
         aside: the id of a library's pickler whose dump goes hook by hook since `begin` has found that it does.
+        begun: the id of the pickler of the last dump that `begin` has found to go hook by hook, or that might have.
         held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
         looks_for_nothing: how many looks in a row at what is dumped found only plain data (`small`).
+        longest, most: how long a container may be, and how much may be memoized, before there is more in a dump than in
+            the last one like it.
+        race: what measures how long that takes, if anything does (`races`).
+        races: those between two ways for such dumps, by what tells those that are like one another.
         large: the id of the class of the last instance that a library's dump was large of; 0 if there was none.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
@@ -59,9 +64,10 @@ class _Last:
     """
 
     __slots__ = (
-        "aside", "few", "few_left", "few_much", "few_refused", "gave_up_for", "held", "kind", "large", "like",
-        "looks_for_nothing", "much", "not_at_once", "not_brief", "not_soon_brief", "patience", "patience_with_few",
-        "patience_with_much", "patience_with_numbers", "refused", "root",
+        "aside", "begun", "few", "few_left", "few_much", "few_refused", "gave_up_for", "held", "kind", "large", "like",
+        "longest", "looks_for_nothing", "most", "much", "not_at_once", "not_brief", "not_soon_brief", "patience",
+        "patience_with_few", "patience_with_much", "patience_with_numbers", "race", "races", "refused",
+        "root",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -74,13 +80,16 @@ class _Last:
         self.patience_with_few = 0
         self.few_refused: set[int] = set()
         self.few_much: set[int] = set()
-        self.aside = 0
+        self.aside = self.begun = 0
         self.gave_up_for = 0
         self.kind: Callable[..., Any] | None = None
         self.like: tuple[int, ...] = ()
         self.refused: tuple[int, ...] = ()
         self.patience = 0
         self.root = self.large = self.held = 0
+        self.longest = self.most = 0
+        self.race: Any = None
+        self.races: dict[tuple[int, ...], Any] = {}
         self.much = 0
         self.looks_for_nothing = 0
         self.patience_with_much = 0
@@ -92,22 +101,22 @@ class _Last:
     def kind_for(self, obj: Any, t: type, proto: int) -> Callable[..., Any] | None:
         """Return the kind if there may be many instances in what is dumped, too; it takes a protocol of 4 or more."""
         kind = self.kind
-        return kind if kind is not None and proto >= 4 and self.like == _likeness(obj, t) else None
+        return kind if kind is not None and proto >= 4 and self.like == likeness(obj, t) else None
 
     def remember_kind(self, obj: Any, kind: Callable[..., Any]) -> None:
         """Remember what kind was right for what was dumped."""
-        self.like = _likeness(obj, type(obj))
+        self.like = likeness(obj, type(obj))
         self.kind = kind
 
     def remember_refused(self, obj: Any, t: type) -> None:
         """Remember that C gave up a container, or an instance."""
-        self.refused = _length(obj, t), *_likeness(obj, t)
+        self.refused = _length(obj, t), *likeness(obj, t)
         self.patience = _PATIENCE
 
     def was_refused(self, obj: Any, t: type) -> bool:
         """Tell whether a container, or an instance, is like the one that C gave up."""
         refused = self.refused
-        if not refused or _length(obj, t) != refused[0] or refused[1:] != _likeness(obj, t):
+        if not refused or _length(obj, t) != refused[0] or refused[1:] != likeness(obj, t):
             return False
         self.patience -= 1
         if self.patience < 0:
@@ -271,7 +280,8 @@ def _length(obj: Any, t: type) -> int:
     return len(obj) if id(t) in CONTAINER_IDS else 0
 
 
-def _likeness(obj: Any, t: type) -> tuple[int, ...]:
+def likeness(obj: Any, t: type) -> tuple[int, ...]:
+    """Return what tells things that are like one another: the ids of a type, and of the type of the first item."""
     if t is list or t is tuple or t is dict:
         try:
             for x in obj.values() if t is dict else obj:
@@ -284,7 +294,7 @@ def _likeness(obj: Any, t: type) -> tuple[int, ...]:
 
 def key_of_row(obj: Any, t: type) -> int:
     """Return what tells lists, tuples or dicts that are like one another."""
-    return hash((len(obj), *_likeness(obj, t)))
+    return hash((len(obj), *likeness(obj, t)))
 
 
 last: Final = _Last()
@@ -296,6 +306,8 @@ _MOST_PATIENCE: Final = 255
 
 #: So much is memoized in a dump that goes hook by hook, at the most, if the next one like it is not to be looked at.
 MOST_OF_FEW: Final = 40
+#: And no longer container is in it.
+LONGEST_OF_FEW: Final = 12
 #: Of so many functions, classes and kinds of rows it is remembered that they cannot be written at once.
 _MOST_REMEMBERED: Final = 64
 #: So many items may be at the top of what is not looked at, and in the first container there, down to so many levels.
