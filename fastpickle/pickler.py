@@ -206,6 +206,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             if race is not None:
                 race.begin()
                 if race.is_as_stock:
+                    is_looked_at = few is not None
                     few = AS_LAST
                     self.__dict__.pop("_fastpickle_is_refused", None)  # `begin` would
             if few is not None:
@@ -214,7 +215,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     self.save(obj)
                     if race is not None:
                         race.end(self)
-                    if is_looked_at and (few is ASIDE or few is FEW):
+                    if is_looked_at and few is not PLAIN and few is not COLD:
                         learn_from_few(self, obj, t)
                 finally:
                     now = self._fastpickle_plan

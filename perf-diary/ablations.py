@@ -368,13 +368,16 @@ def set_saver() -> tuple[Edit, ...]:
 @ablation(OBJECTS, both=())
 def usual_form() -> tuple[Edit, ...]:
     """Without: what a reduce gives is handed to stock's save_reduce()."""
-    return (("engine/reduce", "form = usual_form(plan, obj, rv)", "form = None"),)
+    return (("engine/reduce", "        if is_ours:\n            func, args =", "        if False:\n            func, args ="),)
+
+
+_IS_NOBODYS = "if not is_somebodys_own and is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):"
 
 
 @ablation(OBJECTS, both=())
 def known_reduces() -> tuple[Edit, ...]:
     """Without: the plan is settled after every reduce, also after one that runs nobody's code."""
-    return (("engine/reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if False:"),)
+    return (("engine/reduce", _IS_NOBODYS, "if False:"),)
 
 
 @ablation(SETS, BYTES, protocol=2)
@@ -416,8 +419,8 @@ def compiled_structs() -> tuple[Edit, ...]:
 
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
 def atoms_beside_hooks() -> tuple[Edit, ...]:
-    """Without: in a pickler with a hook for every object, ints, floats and strings go through dispatch."""
-    return tuple(("pickler", f"entry is _stock_save_{kind}", "False") for kind in ("long", "float", "str"))
+    """Without: in a pickler with a hook for every object, ints and strings go through dispatch."""
+    return tuple(("pickler", f"entry is _stock_save_{kind}", "False") for kind in ("long", "str"))
 
 
 @ablation(INTS, STRINGS, MIXED, DEEP, OBJECTS, use=by_hooked)
@@ -481,8 +484,12 @@ def ended_at_once() -> tuple[Edit, ...]:
 def no_settling() -> tuple[Edit, ...]:
     """With: a reduce is taken to have changed nothing; a hook that it sets is not seen."""
     return (
-        ("engine/reduce", "has_default = _has_default_reduce(dump, obj, t)", "has_default = True"),
-        ("engine/reduce", "if is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):", "if True:"),
+        (
+            "engine/reduce",
+            "has_default = not is_somebodys_own and _has_default_reduce(dump, obj, t)",
+            "has_default = True",
+        ),
+        ("engine/reduce", _IS_NOBODYS, "if True:"),
     )
 
 
