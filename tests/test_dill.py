@@ -354,6 +354,16 @@ class TestInstalledHooksLikeTheLast(Installed, HookSuite):
     pass
 
 
+@pytest.mark.usefixtures("saved_as_stock")
+class TestInstalledHooksAsStock(Installed, HookSuite):
+    pass
+
+
+@pytest.mark.usefixtures("saved_as_stock")
+class TestInstalledAsStock(Installed, DillSuite):
+    pass
+
+
 class TestBackendInstalled(BackendInstalled, DillSuite):
     pass
 

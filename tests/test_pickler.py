@@ -48,6 +48,21 @@ class TestEvilLikeTheLast(Ours, EvilSuite):
     pass
 
 
+@pytest.mark.usefixtures("saved_as_stock")
+class TestValuesAsStock(Ours, ValueSuite):
+    pass
+
+
+@pytest.mark.usefixtures("saved_as_stock")
+class TestHooksAsStock(Ours, HookSuite):
+    pass
+
+
+@pytest.mark.usefixtures("saved_as_stock")
+class TestEvilAsStock(Ours, EvilSuite):
+    pass
+
+
 if strategies.is_thorough():
 
     class Subclasses:

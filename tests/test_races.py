@@ -1,0 +1,200 @@
+"""Races: whichever way a dump takes it has stock's bytes, and the clock tells which one is taken."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from oracle.allowed import PYPY
+from oracle.compare import ALL, dumped, stock_dumps
+
+import fastpickle
+from fastpickle.at_once import races
+from fastpickle.objects.last import last
+
+pytestmark = pytest.mark.skipif(PYPY, reason="its dump is stock's")
+
+
+class Node:
+    """Has a `__getstate__` that is somebody's, and does whatever it is told."""
+
+    def __init__(self, number: int, *parts: Any) -> None:
+        self.number = number
+        self.name = f"n{number}"
+        self.parts = parts
+        self.act: Callable[[], Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.act is not None:
+            self.act()
+        return {key: value for key, value in sorted(vars(self).items()) if key != "act"}
+
+
+def _tree(depth: int) -> Node:
+    return Node(depth, *([_tree(depth - 1), _tree(depth - 1)] if depth else []))
+
+
+OBJECTS: dict[str, Callable[[], Any]] = {
+    "one": lambda: Node(1),
+    "a tree": lambda: _tree(5),
+    "a list": lambda: [Node(i) for i in range(30)],
+    "rows": lambda: [(Node(i), {"a": Node(i)}, [i]) for i in range(60)],
+    "a row of many": lambda: [Node(i) for i in range(1200)],
+    "much that is plain": lambda: Node(1, [{"a": i, "b": [str(i)] * 3} for i in range(1500)], Node(2)),
+    "plain parts": lambda: Node(1, *[([i], {"a": str(i)}, (i, i, i, i), {i}) for i in range(300)]),
+    "long": lambda: Node(1, [*range(199)], [*range(200)], [*range(201)], [*range(1001)], {i: i for i in range(201)}),
+    "a long text": lambda: Node(1, "x" * 70_000, Node(2, b"y" * 70_000)),
+}
+
+
+class _Clock:
+    """Tells what it is set to: dumps in stock's way take so long, and others so long."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.took = {True: 1.0, False: 1.0}
+        self.ways: list[bool] = []
+        begin, end = races.Race.begin, races.Race.end
+
+        def begun(race: races.Race) -> None:
+            begin(race)
+            self.ways.append(race.is_as_stock)
+
+        def ended(race: races.Race, pickler: Any) -> None:
+            self.now += self.took[race.is_as_stock]
+            end(race, pickler)
+
+        monkeypatch.setattr(races, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(races.Race, "begin", begun)
+        monkeypatch.setattr(races.Race, "end", ended)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    return _Clock(monkeypatch)
+
+
+@pytest.mark.parametrize("is_sooner", [True, False], ids=["stock's way", "ours"])
+@pytest.mark.parametrize("make", OBJECTS.values(), ids=OBJECTS)
+def test_same(make: Callable[[], Any], is_sooner: bool, clock: _Clock) -> None:
+    """The bytes and the memo are stock's in every turn, and for what is unlike the ones before."""
+    clock.took[is_sooner] = 0.5
+    for protocol in ALL:
+        last.forget()
+        for turn in range(9):
+            obj = make() if turn < 7 else [make(), make()] if turn == 7 else {"a": make()}
+            expected, got = [], []
+            for cls, found in ((pickle._Pickler, expected), (fastpickle.Pickler, got)):  # type: ignore[attr-defined]
+                file = io.BytesIO()
+                pickler = cls(file, protocol)
+                pickler.dump(obj)
+                found += file.getvalue(), [*pickler.memo.values()], {*vars(pickler)}
+            assert got[0] == expected[0], (protocol, turn)
+            assert got[1:] == expected[1:], (protocol, turn)
+
+
+def test_two_turns_each_then_the_sooner_way(clock: _Clock) -> None:
+    """And after 64 the other one is tried again."""
+    for took, is_sooner in ((0.5, True), (2.0, False)):
+        last.forget()
+        clock.ways.clear()
+        clock.took[True] = took
+        for _ in range(70):
+            assert dumped(fastpickle.Pickler, _tree(3)) == stock_dumps(_tree(3))
+        assert clock.ways == [False] * 2 + [True] * 2 + [is_sooner] * 60 + [not is_sooner] + [is_sooner] * 5
+
+
+def test_other_way_once_that_is_sooner(clock: _Clock) -> None:
+    """What was measured is forgotten little by little: a machine may have become slower, or the objects others."""
+    clock.took[True] = 0.5
+    for _ in range(10):
+        dumped(fastpickle.Pickler, _tree(3))
+    assert clock.ways[-1]
+    clock.took[True] = 3.0
+    for _ in range(80):
+        dumped(fastpickle.Pickler, _tree(3))
+    assert not clock.ways[-1]
+
+
+@pytest.mark.parametrize("make", [lambda: {"a": [1, 2, 3]}, lambda: [{"a": i} for i in range(400)], lambda: "text"])
+def test_no_race_where_it_is_plain(make: Callable[[], Any], clock: _Clock) -> None:
+    """C, or a plan, is always sooner; and what was to be a race is none."""
+    for file in (io.BytesIO, lambda: open("/dev/null", "wb")):
+        for _ in range(8):
+            with file() as f:
+                fastpickle.Pickler(f).dump(make())
+    assert not any(clock.ways)
+
+
+def test_what_is_more_goes_on_in_our_way(clock: _Clock) -> None:
+    """Stock's way ends at a long container, and where there is much more than in those before."""
+    clock.took[True] = 0.5
+    for _ in range(6):
+        dumped(fastpickle.Pickler, _tree(4))
+    assert clock.ways[-1]
+    much = Node(1, [{"k": i} for i in range(5000)])
+    assert dumped(fastpickle.Pickler, much) == stock_dumps(much)
+    assert last.race is None
+
+
+def _deep(n: int) -> Any:
+    obj: Any = None
+    for i in range(n):
+        obj = Node(i, obj)
+    return obj
+
+
+def test_as_deep_as_stock(saved_as_stock: None) -> None:
+    """What stock can save within the recursion limit does not need a Python frame more."""
+    limit = sys.getrecursionlimit()
+
+    def saves(cls: Any, n: int) -> bool:
+        try:
+            dumped(cls, _deep(n))
+        except RecursionError:
+            return False
+        return True
+
+    n = next(n for n in range(10, limit) if not saves(pickle._Pickler, n)) - 1  # type: ignore[attr-defined]
+    assert saves(fastpickle.Pickler, n)
+
+
+def test_failing_dump(saved_as_stock: None) -> None:
+    """It leaves nothing on the pickler, and the next one is stock's."""
+
+    def fail() -> None:
+        raise LookupError("here")
+
+    bad = Node(1, Node(2))
+    bad.parts[0].act = fail
+    found = []
+    for cls in (pickle._Pickler, fastpickle.Pickler):  # type: ignore[attr-defined]
+        file = io.BytesIO()
+        pickler = cls(file)
+        with pytest.raises(LookupError, match="here"):
+            pickler.dump(bad)
+        names = {*vars(pickler)}
+        pickler.clear_memo()
+        pickler.dump(_tree(2))
+        found.append((names, {*vars(pickler)}, file.getvalue()))
+    assert found[0] == found[1]
+
+
+def test_dump_within_a_dump(saved_as_stock: None) -> None:
+    """By the same pickler, and by another one."""
+    for is_same in (True, False):
+        found = []
+        for cls in (pickle._Pickler, fastpickle.Pickler):  # type: ignore[attr-defined]
+            file = io.BytesIO()
+            pickler = cls(file)
+            obj = Node(1, Node(2), Node(3))
+            other = io.BytesIO()
+            within = pickler if is_same else cls(other)
+            obj.parts[0].act = lambda within=within: within.dump([Node(4), {"a": Node(5)}])
+            pickler.dump(obj)
+            found.append((file.getvalue(), other.getvalue(), len(pickler.memo), {*vars(pickler)}))
+        assert found[0] == found[1], is_same
