@@ -456,11 +456,8 @@ def _is_saved(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tup
         reduce: that.
     """
     if not memo:  # as it was before the reduce: with the first thing a class is saved
-        if (
-            pickler.proto >= 4  # below there is no frame
-            and id(t) not in last.not_soon_brief
-            and (type(pickler) is Pickler or type(pickler) is StockPickler)  # others may have anything
-        ):
+        # Others may have anything.
+        if id(t) not in last.not_soon_brief and (type(pickler) is Pickler or type(pickler) is StockPickler):
             now = hooks.plan(pickler)
             if now.is_for_brief and now.small_rule is hooks.STOCK_RULE:  # dill's table may want to trace it
                 is_written = save_brief(pickler, now, obj, t, value, is_first=True)
