@@ -368,7 +368,7 @@ def set_saver() -> tuple[Edit, ...]:
 @ablation(OBJECTS, both=())
 def usual_form() -> tuple[Edit, ...]:
     """Without: what a reduce gives is handed to stock's save_reduce()."""
-    return (("engine/reduce", "        if is_ours:\n            func, args =", "        if False:\n            func, args ="),)
+    return (("engine/reduce", "if is_ours:", "if False:"),)
 
 
 _IS_NOBODYS = "if not is_somebodys_own and is_nobodys(reduce, obj, t, has_default) and _is_table_plain(pickler):"
