@@ -109,17 +109,17 @@ class Dump:
         """
         known = self.no_choices.get(id(t))
         if known is not None:  # a metaclass that may have a __mro__ of its own is not there
-            mro, own, names, modules = known
-            if t.__mro__ is mro and [*map(_name_of, own)] == names and [*map(_module_of, own)] == modules:
+            mro, own, names = known
+            if t.__mro__ is mro and all(map(is_, chain(map(_name_of, own), map(_module_of, own)), names)):
                 return False
         is_choice: Any = plan.is_choice
         found = is_choice(t)
         if not found and plan.rewrites is None and id(type(t)) in METACLASS_IDS and t not in pickler.dispatch:
             mro = t.__mro__
             own = [c for c in mro if c.__flags__ & HEAP_TYPE]  # the others cannot be given another name
-            names, modules = [*map(_name_of, own)], [*map(_module_of, own)]
-            if are_texts(map(id, map(type, names + modules))):
-                self.no_choices[id(t)] = mro, own, names, modules
+            names = [*map(_name_of, own), *map(_module_of, own)]
+            if are_texts(map(id, map(type, names))):
+                self.no_choices[id(t)] = mro, own, names
         return found
 
     def is_usual_again(self) -> bool:

@@ -26,9 +26,17 @@ from pickle import (
     BININT,
     BININT2,
     BINUNICODE,
+    DICT,
+    EMPTY_DICT,
+    EMPTY_LIST,
+    EMPTY_TUPLE,
+    LIST,
+    MARK,
     NONE,
+    POP,
     PROTO,
     STOP,
+    TUPLE,
     PicklingError,
 )
 from struct import pack
@@ -82,11 +90,12 @@ from .older import batch_methods, is_asked_about, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
     SHORT_BINUNICODE,
+    TUPLES,
     pack_binint,
     pack_binint2,
     pack_binunicode,
 )
-from .way import FEWEST_OF_FEW, End, begin, begin_reduced, undo, way_of
+from .way import FEWEST_OF_FEW, begin, begin_reduced, undo, way_of
 
 __all__ = ["Pickler"]
 
@@ -344,12 +353,56 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 )
                             ):
                                 x = _other_way(self, plan, obj, t, memo, entry, end is None and reduce is NO_VALUE)
-                                if x is None:
-                                    return  # it is written
-                                if x:
-                                    plan, end = x
+                                if x is not False:
+                                    if x is None:
+                                        return  # it is written
+                                    if type(x) is not Plan:
+                                        x()
+                                        return
+                                    plan, end = begin(self, x, obj, t)
+                                    if plan is None:
+                                        return  # as above
                                     if plan:
                                         continue
+                            # What stock's do, with a call less: those frames are left for what is written at once.
+                            if entry is _stock_save_tuple and t is tuple:
+                                n = len(obj)
+                                if not n:
+                                    self.write(EMPTY_TUPLE if self.bin else MARK + TUPLE)
+                                    return
+                                if n <= 3 and self.proto >= 2:
+                                    save = self.save
+                                    for n, x in enumerate(obj):
+                                        try:
+                                            save(x)
+                                        except BaseException as exc:
+                                            note(exc, obj, "item", n)
+                                            raise
+                                    memo = self.memo
+                                    if id(obj) in memo:  # it contains itself
+                                        self.write(POP * len(obj) + self.get(memo[id(obj)][0]))
+                                    else:
+                                        self.write(TUPLES[len(obj)])
+                                        self.memoize(obj)
+                                    return
+                            elif entry is _stock_save_dict and t is dict:
+                                self.write(EMPTY_DICT if self.bin else MARK + DICT)
+                                self.memoize(obj)
+                                if TELLS_WHOSE:
+                                    self._batch_setitems(obj.items(), obj)
+                                else:
+                                    self._batch_setitems(obj.items())
+                                return
+                            elif entry is _stock_save_list and t is list:
+                                self.write(EMPTY_LIST if self.bin else MARK + LIST)
+                                self.memoize(obj)
+                                if TELLS_WHOSE:
+                                    self._batch_appends(obj, obj)
+                                else:
+                                    self._batch_appends(obj)
+                                return
+                            if unordered and id(self) in unordered and id(entry) not in hooks.looking_up:
+                                put_in_order(self)
                             entry(self, obj)
                             return
                         x = NotImplemented
@@ -377,9 +430,22 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     and plan is not COLD
                     and type(memo) is dict
                     and (not memo or (plan is not AS_LAST and len(memo) > _ASIDE_FOR_BRIEF))
-                    and _is_saved(self, plan, memo, obj, t, x, reduce)
                 ):
-                    return
+                    plan = _plan_for(self, plan, memo, obj, t, x)
+                    if plan is None:
+                        return  # it is written
+                    if plan:
+                        n = len(memo)
+                        begin_reduced(self, plan, obj)
+                        try:
+                            x = save_object(self, plan, obj, None, (reduce, x))
+                            if x is not None:
+                                save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                            if n == 0 and len(memo) <= _LARGE:
+                                last.large = 0
+                        finally:  # another reduce may have called, and go on
+                            self.__dict__["_fastpickle_plan"] = plan.in_doubt
+                        return
             elif isinstance(x, str):
                 self.save_global(obj, x)
                 return
@@ -396,10 +462,10 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 undo(self, end)
 
 
-def _other_way(
-    pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, entry: Any, may_begin: bool
-) -> tuple[Plan, End | None] | tuple[()] | None:
+def _other_way(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, entry: Any, may_begin: bool) -> Any:
     """Find another way than by the dispatch entry for an object, or write it, while a pickler goes hook by hook.
+
+    Nothing that may take many Python frames is called here, but by `Pickler.save`.
 
     Args:
         pickler: one with `plan` in force.
@@ -411,13 +477,14 @@ def _other_way(
         may_begin: whether nobody has been asked about the object, and nothing has begun with it.
 
     Returns:
-        The plan that counts for it, and what is to be undone; none if there is no other way; None if it is written.
+        False if there is none; None if it is written, or what writes the rest; or the plan in force, if it is to be
+        asked whether another one is worth it (`begin`).
     """
     if t is tuple or t is dict or t is list or t is set or t is frozenset:
         n = len(obj)
         if plan is AS_LAST:  # and there is more than in the last one
             if _is_row_as_last(obj, t, memo):
-                return ()
+                return False
             plan = _more_than_last(pickler, memo)
         if n >= _FOR_PLAN or (n and (plan is FEW or (plan is ASIDE and t is tuple and id(type(obj[0])) in _HEAVY))):
             is_asked = _is_asked(pickler, plan, obj, t, memo, may_begin)
@@ -430,21 +497,17 @@ def _other_way(
                 and type(pickler.dispatch) in hooks.known_tables
                 and pickler.dispatch.get(t) is entry  # who was asked for it may have changed the table
             ):
-                found, end = begin(pickler, plan, obj, t)
-                return None if found is None else (found, end)
+                return plan
     elif plan is not COLD and id(entry) in entry_writers:
         # They know nothing of digests, and take longer than they gain for what is little.
         write_rest = entry_writers[id(entry)](pickler, obj)
         if write_rest is not None:
-            write_rest()
-            return None
-    if unordered and id(pickler) in unordered and id(entry) not in hooks.looking_up:
-        put_in_order(pickler)
-    return ()
+            return write_rest
+    return False
 
 
-def _is_saved(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tuple[Any, ...], reduce: Any) -> bool:
-    """Save what a reduce gave at once, if it is brief, or by a plan, if there is much in the dump; tell whether it is.
+def _plan_for(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tuple[Any, ...]) -> Plan | None:
+    """Find a plan for what a reduce gave, if there is much in the dump, or write it, if it is brief.
 
     Args:
         pickler: one with `plan` in force, by which it goes hook by hook.
@@ -453,7 +516,9 @@ def _is_saved(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tup
         obj: the object.
         t: its type.
         value: what the reduce gave.
-        reduce: that.
+
+    Returns:
+        The plan, `PLAIN` if there is none, or None if it is written.
     """
     if not memo:  # as it was before the reduce: with the first thing a class is saved
         # Others may have anything.
@@ -462,11 +527,11 @@ def _is_saved(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tup
             if now.is_for_brief and now.small_rule is hooks.STOCK_RULE:  # dill's table may want to trace it
                 is_written = save_brief(pickler, now, obj, t, value, is_first=True)
                 if is_written:
-                    return True
+                    return None
                 if is_written is False:  # else the frame has no room
                     last.remember_not_soon_brief(t)
         if last.large != id(t) or plan is AS_LAST:
-            return False
+            return PLAIN
     elif (
         len(value) == 2
         and (plan is ASIDE or len(memo) > _FEW_FOR_BRIEF)
@@ -477,9 +542,9 @@ def _is_saved(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tup
         now = hooks.plan(pickler)  # most often nothing has changed
         is_written = save_brief(pickler, now, obj, t, value) if now.is_for_brief else False
         if is_written:
-            return True
+            return None
         if is_written is None:
-            return False  # it is little, and the frame has no room for it
+            return PLAIN  # it is little, and the frame has no room for it
     n = len(memo)
     if plan is FEW:
         is_worth = n > _FEW_MEMOIZED and (
@@ -499,20 +564,9 @@ def _is_saved(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tup
         if n > _LARGE:
             last.large = last.root
     if not is_worth:  # to begin takes 6 us, more than to save a few objects without
-        return False
+        return PLAIN
     now = hooks.plan(pickler)
-    if not (now if plan is FEW else now.is_for_brief):
-        return False
-    begin_reduced(pickler, now, obj)
-    try:
-        reduced = save_object(pickler, now, obj, None, (reduce, value))
-        if reduced is not None:
-            save_all(pickler, now, iter(()), 0, pickler.framer.write, [(obj, reduced, iter(reduced[0]))])
-        if n == 0 and len(memo) <= _LARGE:
-            last.large = 0
-    finally:  # another reduce may have called, and go on
-        pickler.__dict__["_fastpickle_plan"] = now.in_doubt
-    return True
+    return now if plan is FEW or now.is_for_brief else PLAIN
 
 
 def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write: bool) -> bool | None:
@@ -566,7 +620,7 @@ def _is_row_as_last(obj: Any, t: type, memo: Any) -> bool:
         and type(memo) is dict
         and len(memo) <= last.most
         and (t is list or t is tuple)
-        and is_somebodys(type(obj[0]))
+        and is_somebodys(type(next(iter(obj), None)))  # another thread may have emptied it
     )
 
 

@@ -1727,3 +1727,51 @@ def test_odd_globals(tmp_path: Any) -> None:
     """
     out = run_main(code, tmp_path).split()
     assert set(out) == {"bytes", "str"}
+
+
+class _Odd(str):
+    """Is equal to what dill looks for."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("name", ["ufunc", "Other"])
+def test_class_is_moved_while_it_is_saved(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dill asks where an object's class is for each object, and so whatever stands there now."""
+    module = types.ModuleType("module_of_a_moving_class")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    def given(*args: Any) -> Any:
+        return args
+
+    given.__module__, given.__qualname__ = module.__name__, "given"
+    monkeypatch.setattr(module, "given", given, raising=False)
+    found = []
+    for is_ours in (False, True):
+        count = 0
+
+        def reduce(self: Any, protocol: int) -> Any:
+            nonlocal count
+            count += 1
+            if count == 20:
+                cls.__module__ = _Odd(module.__name__)
+            return given, (count,)
+
+        cls = type(name, (), {"__module__": module.__name__, "__reduce_ex__": reduce})
+        file = io.BytesIO()
+        error = None
+        with fastpickle.patched() if is_ours else contextlib.nullcontext():
+            try:
+                dill.Pickler(file, 4, byref=True).dump([[[cls()]] for _ in range(30)])
+            except Exception as exc:
+                error = type(exc), str(exc)
+            finally:
+                is_registered = dict.pop(dill.Pickler.dispatch, cls, None) is not None
+        found.append((file.getvalue(), error, is_registered))
+    assert found[0] == found[1]

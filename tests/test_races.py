@@ -13,6 +13,7 @@ from oracle.allowed import PYPY
 from oracle.compare import ALL, dumped, stock_dumps
 
 import fastpickle
+from fastpickle import hooks, pickler
 from fastpickle.at_once import races
 from fastpickle.objects.last import last
 
@@ -90,9 +91,9 @@ def test_same(make: Callable[[], Any], is_sooner: bool, clock: _Clock) -> None:
             expected, got = [], []
             for cls, found in ((pickle._Pickler, expected), (fastpickle.Pickler, got)):  # type: ignore[attr-defined]
                 file = io.BytesIO()
-                pickler = cls(file, protocol)
-                pickler.dump(obj)
-                found += file.getvalue(), [*pickler.memo.values()], {*vars(pickler)}
+                one = cls(file, protocol)
+                one.dump(obj)
+                found += file.getvalue(), [*one.memo.values()], {*vars(one)}
             assert got[0] == expected[0], (protocol, turn)
             assert got[1:] == expected[1:], (protocol, turn)
 
@@ -141,26 +142,58 @@ def test_what_is_more_goes_on_in_our_way(clock: _Clock) -> None:
     assert last.race is None
 
 
-def _deep(n: int) -> Any:
-    obj: Any = None
-    for i in range(n):
+@pytest.mark.parametrize(
+    "leaf",
+    [None, [*range(300)], [None] * 1300, (*range(60),), {*range(60)}],
+    ids=["None", "ints", "a batch of None", "a tuple", "a set"],
+)
+@pytest.mark.parametrize("is_as_stock", [True, False])
+def test_as_deep_as_stock(leaf: Any, is_as_stock: bool, request: pytest.FixtureRequest) -> None:
+    """What stock can save within the recursion limit does not need a Python frame more, whatever comes below."""
+    if is_as_stock:
+        request.getfixturevalue("saved_as_stock")
+    obj = leaf
+    for i in range(20):
         obj = Node(i, obj)
-    return obj
-
-
-def test_as_deep_as_stock(saved_as_stock: None) -> None:
-    """What stock can save within the recursion limit does not need a Python frame more."""
     limit = sys.getrecursionlimit()
 
-    def saves(cls: Any, n: int) -> bool:
+    def lowest(cls: Any) -> int:
+        """Return the lowest limit within which it is saved."""
+        dumped(cls, obj)
         try:
-            dumped(cls, _deep(n))
-        except RecursionError:
-            return False
-        return True
+            for n in range(20, limit):
+                try:
+                    sys.setrecursionlimit(n)
+                    dumped(cls, obj)
+                    return n
+                except RecursionError:
+                    pass
+        finally:
+            sys.setrecursionlimit(limit)
+        raise AssertionError("it is not saved")
 
-    n = next(n for n in range(10, limit) if not saves(pickle._Pickler, n)) - 1  # type: ignore[attr-defined]
-    assert saves(fastpickle.Pickler, n)
+    assert lowest(fastpickle.Pickler) <= lowest(pickle._Pickler)  # type: ignore[attr-defined]
+
+
+def test_other_dump_begins_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is taken to be no more than in the last dump is asked again, by another thread's last dump: nothing is."""
+    other_way = pickler._other_way
+    lengths = []
+
+    def asked(of: Any, plan: Any, obj: Any, *rest: Any) -> Any:
+        if id(type(obj)) in hooks.CONTAINER_IDS:
+            last.longest = last.most = 1000
+            last.race = races.Race()
+            lengths.append(len(obj))
+        return other_way(of, plan, obj, *rest)
+
+    monkeypatch.setattr(pickler, "_other_way", asked)
+    monkeypatch.setattr(races.Race, "begin", lambda race: setattr(race, "is_as_stock", True))
+    for protocol in ALL:
+        last.longest = last.most = -1
+        obj = [Node(1), [], (), {}, {*()}]
+        assert dumped(fastpickle.Pickler, obj, protocol) == stock_dumps(obj, protocol)
+    assert 0 in lengths or max(lengths) > 0
 
 
 def test_failing_dump(saved_as_stock: None) -> None:
@@ -174,13 +207,13 @@ def test_failing_dump(saved_as_stock: None) -> None:
     found = []
     for cls in (pickle._Pickler, fastpickle.Pickler):  # type: ignore[attr-defined]
         file = io.BytesIO()
-        pickler = cls(file)
+        one = cls(file)
         with pytest.raises(LookupError, match="here"):
-            pickler.dump(bad)
-        names = {*vars(pickler)}
-        pickler.clear_memo()
-        pickler.dump(_tree(2))
-        found.append((names, {*vars(pickler)}, file.getvalue()))
+            one.dump(bad)
+        names = {*vars(one)}
+        one.clear_memo()
+        one.dump(_tree(2))
+        found.append((names, {*vars(one)}, file.getvalue()))
     assert found[0] == found[1]
 
 
@@ -190,11 +223,11 @@ def test_dump_within_a_dump(saved_as_stock: None) -> None:
         found = []
         for cls in (pickle._Pickler, fastpickle.Pickler):  # type: ignore[attr-defined]
             file = io.BytesIO()
-            pickler = cls(file)
+            one = cls(file)
             obj = Node(1, Node(2), Node(3))
             other = io.BytesIO()
-            within = pickler if is_same else cls(other)
+            within = one if is_same else cls(other)
             obj.parts[0].act = lambda within=within: within.dump([Node(4), {"a": Node(5)}])
-            pickler.dump(obj)
-            found.append((file.getvalue(), other.getvalue(), len(pickler.memo), {*vars(pickler)}))
+            one.dump(obj)
+            found.append((file.getvalue(), other.getvalue(), len(one.memo), {*vars(one)}))
         assert found[0] == found[1], is_same
