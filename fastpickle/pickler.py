@@ -61,7 +61,7 @@ from .accelerator.lazymemo import LazyMemo, order_memo, put_in_order
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
-from .at_once.races import race_of
+from .at_once.races import begun
 from .at_once.repeats import goes_by_hooks, learn_from_few
 from .digests import small_hashes
 from .digests.hashing import FEWEST, MANY, MANY_ITEMS, is_worth_a_plan
@@ -211,13 +211,11 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 self.__dict__.pop("_fastpickle_is_refused", None)  # save() would
                 raise
             last.root = id(t)
-            race = race_of(self, obj, t) if few is None or few is ASIDE or few is FEW else None
-            if race is not None:
-                race.begin()
-                if race.is_as_stock:
-                    is_looked_at = few is not None
-                    few = AS_LAST
-                    self.__dict__.pop("_fastpickle_is_refused", None)  # `begin` would
+            race = begun(self, obj, t) if few is None or few is ASIDE or few is FEW else None
+            if race is not None and race.is_as_stock:
+                is_looked_at = few is not None
+                few = AS_LAST
+                self.__dict__.pop("_fastpickle_is_refused", None)  # `begin` would
             if few is not None:
                 _setattr(self, "_fastpickle_plan", few)  # the class may have a __setattr__ of its own
                 try:

@@ -138,7 +138,7 @@ def saved_as_stock(nothing_is_remembered: None, monkeypatch: pytest.MonkeyPatch)
     if PYPY:
         pytest.skip("its dump is stock's")
 
-    def begin(race: races.Race) -> None:
+    def begin(race: races.Race, before: int) -> None:
         race.is_as_stock = True
         last.longest = last.most = sys.maxsize
         last.race = race

@@ -61,8 +61,8 @@ class _Clock:
         self.ways: list[bool] = []
         begin, end = races.Race.begin, races.Race.end
 
-        def begun(race: races.Race) -> None:
-            begin(race)
+        def begun(race: races.Race, before: int) -> None:
+            begin(race, before)
             self.ways.append(race.is_as_stock)
 
         def ended(race: races.Race, pickler: Any) -> None:
@@ -107,6 +107,21 @@ def test_two_turns_each_then_the_sooner_way(clock: _Clock) -> None:
         for _ in range(70):
             assert dumped(fastpickle.Pickler, _tree(3)) == stock_dumps(_tree(3))
         assert clock.ways == [False] * 2 + [True] * 2 + [is_sooner] * 60 + [not is_sooner] + [is_sooner] * 5
+
+
+def test_pickler_of_many_dumps(clock: _Clock) -> None:
+    """What is in the memo from dumps before is not counted, neither as much nor as what took the time."""
+    clock.took[True] = 0.5
+    found = []
+    for cls in (pickle._Pickler, fastpickle.Pickler):  # type: ignore[attr-defined]
+        file = io.BytesIO()
+        one = cls(file)
+        for _ in range(40):
+            one.dump(_tree(4))
+        found.append((file.getvalue(), [*one.memo]))
+    assert found[0][0] == found[1][0]
+    assert clock.ways == [False] * 2 + [True] * 38
+    assert last.race is None  # each has been in stock's way up to its end
 
 
 def test_other_way_once_that_is_sooner(clock: _Clock) -> None:
@@ -188,7 +203,7 @@ def test_other_dump_begins_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
         return other_way(of, plan, obj, *rest)
 
     monkeypatch.setattr(pickler, "_other_way", asked)
-    monkeypatch.setattr(races.Race, "begin", lambda race: setattr(race, "is_as_stock", True))
+    monkeypatch.setattr(races.Race, "begin", lambda race, before: setattr(race, "is_as_stock", True))
     for protocol in ALL:
         last.longest = last.most = -1
         obj = [Node(1), [], (), {}, {*()}]

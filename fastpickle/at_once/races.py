@@ -18,11 +18,12 @@ from typing import Any, Final
 
 from .. import hooks
 from .._stdlib import TELLS_WHOSE
+from ..accelerator.lazymemo import is_lazy
 from ..interrupts import is_interrupt
 from ..objects.last import last, likeness
 from ..older import overrides_batches
 
-__all__ = ["Race", "race_of"]
+__all__ = ["Race", "begun"]
 
 #: So many dumps in each of the two ways come first.
 _TURNS: Final = 2
@@ -50,16 +51,20 @@ class Race:
         is_as_stock: whether the dump that runs is saved as stock saves it.
     """
 
-    __slots__ = ("_most", "_ours", "_start", "_stocks", "_turns", "is_as_stock")
+    __slots__ = ("_before", "_most", "_ours", "_start", "_stocks", "_turns", "is_as_stock")
 
     def __init__(self) -> None:
-        self._turns = self._most = 0
+        self._turns = self._most = self._before = 0
         self._ours = self._stocks = float("inf")
         self._start = 0.0
         self.is_as_stock = False
 
-    def begin(self) -> None:
-        """Begin with a dump."""
+    def begin(self, before: int) -> None:
+        """Begin with a dump.
+
+        Args:
+            before: how much is in the memo, from dumps before it.
+        """
         turns = self._turns
         self._turns = turns + 1
         is_sooner = self._stocks < self._ours
@@ -69,14 +74,15 @@ class Race:
         last.race = None
         if is_as_stock:
             last.longest = _LONGEST
-            last.most = max(_MUCH, self._most * _TIMES_AS_MUCH) if is_sooner else _MOST_TRIED
+            last.most = before + (max(_MUCH, self._most * _TIMES_AS_MUCH) if is_sooner else _MOST_TRIED)
             last.race = self
+        self._before = before
         self._start = perf_counter()
 
     def end(self, pickler: Any) -> None:
         """End with a dump, or with what of it is saved as stock saves it."""
         memo = pickler.__dict__.get("memo")  # to ask for it would fetch it from C
-        n = len(memo) if type(memo) is dict else 0
+        n = max(len(memo) - self._before, 0) if type(memo) is dict else 0
         took = (perf_counter() - self._start) / (n + 1)
         if not self.is_as_stock:
             self._ours = min(took, self._ours * _FORGOTTEN)
@@ -91,8 +97,8 @@ class Race:
         self._turns = 0
 
 
-def race_of(pickler: Any, obj: Any, t: type) -> Race | None:
-    """Return the race between the two ways for what is dumped; None if there is but one.
+def begun(pickler: Any, obj: Any, t: type) -> Race | None:
+    """Begin with what is dumped in the race between the two ways; None if there is but one way.
 
     Args:
         pickler: one that has written nothing of this dump, and is to go hook by hook.
@@ -107,8 +113,10 @@ def race_of(pickler: Any, obj: Any, t: type) -> Race | None:
             or (TELLS_WHOSE and overrides_batches(cls))
             or (save is not hooks.own_save and save not in hooks.choosy_saves)
             or save in hooks.hash_rules
+            or not is_lazy(cls)  # nobody is asked for the memo
         ):
             return None
+        before = len(pickler.memo)
         key = id(save), *likeness(obj, t)
     except Exception as exc:  # it is a descriptor that raises, or has no hash; another thread has changed a dict
         if type(exc) is not RecursionError and is_interrupt(exc):
@@ -120,4 +128,5 @@ def race_of(pickler: Any, obj: Any, t: type) -> Race | None:
         if len(races) >= _MOST_REMEMBERED:
             races.clear()
         race = races[key] = Race()
+    race.begin(before)
     return race
