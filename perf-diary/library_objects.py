@@ -1,4 +1,4 @@
-"""Objects of libraries that people pickle, most with reduces of their own: dill against itself.
+"""Objects of libraries that people pickle, most with reduces of their own: dill, or another, against itself.
 
     object x (stock, install(), backends.dill) --> a process of its own, in turns: the same bytes? how long?
                                                --> one line an object, and the geometric mean
@@ -24,10 +24,12 @@ import functools
 import http
 import importlib
 import inspect
+import io
 import ipaddress
 import json
 import logging
 import operator
+import pickle
 import platform
 import random
 import re
@@ -45,7 +47,31 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import by_value
 
+#: What pickles, and in which ways.
+PICKLERS = {"dill": by_value.WAYS, "pickle._Pickler": by_value.WAYS[:2], "joblib.dump": by_value.WAYS[:2]}
 STATEMENTS = "def function(a, b=1):\n    return [a + b * 2 for _ in range(b)]\n"
+
+
+class Node:
+    """Has slots, and a state that is somebody's to make."""
+
+    __slots__ = ("name", "number", "parts")
+
+    def __init__(self, number: int, *parts: Any) -> None:
+        self.number = number
+        self.name = f"node {number}"
+        self.parts = parts
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+def _tree(depth: int) -> Node:
+    return Node(depth, *([_tree(depth - 1), _tree(depth - 1)] if depth else []))
 
 
 def _library(name: str) -> Any:
@@ -176,6 +202,10 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "ConfigParser": _config,
     "signature": lambda: inspect.signature(json.dumps),
     "TracebackException": _traceback,
+    "tree of 15 nodes": lambda: _tree(3),
+    "tree of 127 nodes": lambda: _tree(6),
+    "10 rows with nodes": lambda: [(Node(i), {"a": Node(i), "b": i}, [Node(i, i)]) for i in range(10)],
+    "60 rows with nodes": lambda: [(Node(i), {"a": Node(i), "b": i}, [Node(i, i)]) for i in range(60)],
     "bound methods": lambda: [{}.get, "x".join, [].append],
     "numpy, 100 arrays": _made("numpy", lambda numpy: [numpy.arange(10.0) for _ in range(100)]),
     "numpy, generator": _made("numpy", lambda numpy: numpy.random.default_rng(1)),
@@ -225,7 +255,27 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 }
 
 
-def serve(way: str, names: Sequence[str]) -> dict[str, float]:
+def dumps_of(pickler: str) -> Callable[[Any], bytes]:
+    """Return what pickles with one of `PICKLERS`."""
+    if pickler == "dill":
+        return by_value.dumps_of(pickler)
+    if pickler == "joblib.dump":
+        dump = importlib.import_module("joblib").dump
+    else:
+        cls = pickle._Pickler  # type: ignore[attr-defined]  # typeshed does not know it
+
+        def dump(obj: Any, file: Any) -> None:
+            cls(file).dump(obj)
+
+    def dumps(obj: Any) -> bytes:
+        file = io.BytesIO()
+        dump(obj, file)
+        return file.getvalue()
+
+    return dumps
+
+
+def serve(way: str, names: Sequence[str], pickler: str = "dill") -> dict[str, float]:
     """Time the objects whose library is there, in this process; gives microseconds."""
     warnings.simplefilter("ignore")  # of libraries, and of dill about what is recursive
     objs = {}
@@ -234,7 +284,7 @@ def serve(way: str, names: Sequence[str]) -> dict[str, float]:
             objs[name] = OBJECTS[name]()
         except Exception:  # its library is not there, or not for this Python
             continue
-    return by_value.compare(way, objs, by_value.dumps_of("dill"))
+    return by_value.compare(way, objs, dumps_of(pickler))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -248,26 +298,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = by_value.parser_of(
         __doc__,
-        "1.20x is a time 1.20 times as long as stock dill's, so less is better. It takes 3 minutes.",
+        "1.20x is a time 1.20 times as long as without fastpickle, so less is better. It takes 3 minutes.",
         OBJECTS,
         by_value.WAYS,
     )
+    parser.add_argument("--pickler", choices=PICKLERS, default="dill", help="what pickles them (default: dill)")
     arguments = parser.parse_args(argv)
     names = list(arguments.only or OBJECTS)
     if arguments.serve:
         # By its name, so that dill finds the classes that are made here.
-        print(json.dumps(importlib.import_module(Path(__file__).stem).serve(arguments.serve, names)))
+        print(json.dumps(importlib.import_module(Path(__file__).stem).serve(arguments.serve, names, arguments.pickler)))
         return 0
+    library = arguments.pickler.partition(".")[0]
     try:
-        dill = importlib.import_module("dill")
+        version = getattr(importlib.import_module(library), "__version__", "")
     except ImportError:
-        parser.error("needs dill: pip install dill")
-    found = by_value.measure(names, arguments.turns, script=__file__, environ_of=lambda way: {"PYTHONHASHSEED": "0"})
+        parser.error(f"needs {library}: pip install {library}")
+    found = by_value.measure(
+        names,
+        arguments.turns,
+        PICKLERS[arguments.pickler],
+        script=__file__,
+        environ_of=lambda way: {"PYTHONHASHSEED": "0"},
+        options=("--pickler", arguments.pickler),
+    )
     if not found["stock"]:
         print("the libraries of these are not installed")
         return 0
     print(by_value.table(found))
-    print(f"\n{platform.python_implementation()} {platform.python_version()}, dill {dill.__version__}.")
+    print(
+        f"\n{platform.python_implementation()} {platform.python_version()}, {arguments.pickler} {version}".rstrip()
+        + "."
+    )
     return 0
 
 

@@ -23,7 +23,7 @@ from oracle import parts
 from oracle.allowed import PYPY
 
 import fastpickle
-from fastpickle import hooks
+from fastpickle import hooks, pickler
 from fastpickle.at_once import races
 from fastpickle.objects.last import last
 
@@ -130,6 +130,12 @@ def taken_for_little(nothing_is_remembered: None, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(last, "few", OfAll())
     monkeypatch.setattr(last, "few_refused", Everything())
     monkeypatch.setattr(last, "__class__", Endless)
+
+
+@pytest.fixture
+def no_races(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no dump be saved in stock's way to see how long that takes: what is seen of our way is all there is."""
+    monkeypatch.setattr(pickler, "begun", lambda pickler, obj, t: None)
 
 
 @pytest.fixture

@@ -1162,7 +1162,7 @@ def test_code_that_is_odd(ours: Implementation, monkeypatch: pytest.MonkeyPatch)
 
 
 @needs_code
-def test_templates_are_forgotten() -> None:
+def test_templates_are_forgotten(no_races: None) -> None:
     """With the code object; and of what has code in it there is none."""
     with fastpickle.patched():
         made = [_executed(f"def f(): return {i}") for i in range(20)]

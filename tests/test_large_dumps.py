@@ -187,7 +187,7 @@ def test_class_that_a_reduce_changes(name: str, monkeypatch: pytest.MonkeyPatch)
     assert found[0][1] > 100
 
 
-def test_begins_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_begins_and_goes_on(monkeypatch: pytest.MonkeyPatch, no_races: None) -> None:
     """From 400 in the memo on; with the next dump of its class at once; but no longer after one that was not large."""
     begun: list[tuple[type, int]] = []
     begin = pickler_module.begin_reduced
