@@ -61,7 +61,7 @@ from .accelerator.lazymemo import LazyMemo, order_memo, put_in_order
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
-from .at_once.races import begun
+from .at_once.races import begun, is_row_of_somebodys
 from .at_once.repeats import goes_by_hooks, learn_from_few
 from .digests import small_hashes
 from .digests.hashing import FEWEST, MANY, MANY_ITEMS, is_worth_a_plan
@@ -613,13 +613,7 @@ def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write:
 
 def _is_row_as_last(obj: Any, t: type, memo: Any) -> bool:
     """Tell whether a long container is for stock all the same, in a dump that is taken to be like the last one."""
-    return (
-        last.race is not None
-        and type(memo) is dict
-        and len(memo) <= last.most
-        and (t is list or t is tuple)
-        and is_somebodys(type(next(iter(obj), None)))  # another thread may have emptied it
-    )
+    return last.race is not None and type(memo) is dict and len(memo) <= last.most and is_row_of_somebodys(obj, t)
 
 
 def _more_than_last(pickler: Any, memo: Any) -> Plan:

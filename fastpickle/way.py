@@ -231,7 +231,11 @@ def _end_dump(pickler: Any, outer_dump: Any) -> None:
     dump = state.get("_fastpickle_dump")
     if dump is not None and dump is not outer_dump:
         dump.loop = None  # which refers to the dump, and the pickler
-        if dump.doubts * _MEMOIZED_PER_DOUBT > len(dump.memo) and outer_dump is None:
+        if (
+            outer_dump is None
+            and dump.doubts * _MEMOIZED_PER_DOUBT > len(dump.memo)
+            and "_fastpickle_memo" not in state  # else C has most of it
+        ):
             last.begun = id(pickler)  # much of it is somebody's, and might as well have gone hook by hook
         if outer_dump is None:
             del state["_fastpickle_dump"]

@@ -49,7 +49,7 @@ from fastpickle.accelerator.weights import full_weight
 from fastpickle.at_once import quick
 from fastpickle.engine import plain
 from fastpickle.objects import instances
-from fastpickle.objects.last import _likeness, last
+from fastpickle.objects.last import last, likeness
 
 pytestmark = pytest.mark.skipif(CPickler is None, reason="there is no C pickler, or it is switched off")
 
@@ -1686,8 +1686,8 @@ def test_list_that_another_thread_empties() -> None:
         def __getitem__(self, key: Any) -> Any:
             raise AssertionError("or then")
 
-    assert _likeness(Emptied([1]), list) == (id(list), id(int))
-    assert _likeness(Emptied(), list) == (id(list),)
+    assert likeness(Emptied([1]), list) == (id(list), id(int))
+    assert likeness(Emptied(), list) == (id(list),)
 
     class Grown(dict[Any, Any]):
         def values(self) -> Any:
@@ -1695,7 +1695,7 @@ def test_list_that_another_thread_empties() -> None:
             self["more"] = 1
             return values
 
-    assert _likeness(Grown(a=1), dict) == (id(dict),)
+    assert likeness(Grown(a=1), dict) == (id(dict),)
 
 
 _BuiltinFunction = type(len)

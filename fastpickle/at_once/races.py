@@ -21,9 +21,10 @@ from .._stdlib import TELLS_WHOSE
 from ..accelerator.lazymemo import is_lazy
 from ..interrupts import is_interrupt
 from ..objects.last import last, likeness
+from ..objects.likely import is_somebodys
 from ..older import overrides_batches
 
-__all__ = ["Race", "begun"]
+__all__ = ["Race", "begun", "is_row_of_somebodys"]
 
 #: So many dumps in each of the two ways come first.
 _TURNS: Final = 2
@@ -81,8 +82,11 @@ class Race:
 
     def end(self, pickler: Any) -> None:
         """End with a dump, or with what of it is saved as stock saves it."""
-        memo = pickler.__dict__.get("memo")  # to ask for it would fetch it from C
-        n = max(len(memo) - self._before, 0) if type(memo) is dict else 0
+        memo = pickler.__dict__.get("memo")
+        if type(memo) is not dict:  # C has it, or somebody has set another one
+            self.call_off()
+            return
+        n = max(len(memo) - self._before, 0)
         took = (perf_counter() - self._start) / (n + 1)
         if not self.is_as_stock:
             self._ours = min(took, self._ours * _FORGOTTEN)
@@ -95,6 +99,11 @@ class Race:
     def call_off(self) -> None:
         """Begin anew with the next dump: there was a plan for this one, which is sooner."""
         self._turns = 0
+
+
+def is_row_of_somebodys(obj: Any, t: type) -> bool:
+    """Tell whether a container is a list or tuple that begins with an object of somebody's, so that it is not for C."""
+    return (t is list or t is tuple) and is_somebodys(type(next(iter(obj), None)))  # another thread may have emptied it
 
 
 def begun(pickler: Any, obj: Any, t: type) -> Race | None:
@@ -114,6 +123,7 @@ def begun(pickler: Any, obj: Any, t: type) -> Race | None:
             or (save is not hooks.own_save and save not in hooks.choosy_saves)
             or save in hooks.hash_rules
             or not is_lazy(cls)  # nobody is asked for the memo
+            or (id(t) in hooks.CONTAINER_IDS and len(obj) > _LONGEST and not is_row_of_somebodys(obj, t))
         ):
             return None
         before = len(pickler.memo)
