@@ -370,13 +370,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                     return
                                 if n <= 3 and self.proto >= 2:
                                     save = self.save
+                                    memo = self.memo  # the one of now is asked below, too
                                     for n, x in enumerate(obj):
                                         try:
                                             save(x)
                                         except BaseException as exc:
                                             note(exc, obj, "item", n)
                                             raise
-                                    memo = self.memo
                                     if id(obj) in memo:  # it contains itself
                                         self.write(POP * len(obj) + self.get(memo[id(obj)][0]))
                                     else:
@@ -619,8 +619,9 @@ def _is_row_as_last(obj: Any, t: type, memo: Any) -> bool:
 def _more_than_last(pickler: Any, memo: Any) -> Plan:
     """Go on as in a dump that was looked at: there is more in it, or in a container, than in the last one like it."""
     plan = FEW if type(pickler).save is hooks.own_save else ASIDE
-    if last.race is not None:
-        last.race.end(pickler)
+    race = last.race  # another thread may set it
+    if race is not None:
+        race.end(pickler)
     if pickler._fastpickle_plan is AS_LAST:  # reducer_override may have saved something, too
         _setattr(pickler, "_fastpickle_plan", plan)
     if plan is FEW and (type(memo) is not dict or len(memo) > MOST_OF_FEW):

@@ -246,3 +246,80 @@ def test_dump_within_a_dump(saved_as_stock: None) -> None:
             one.dump(obj)
             found.append((file.getvalue(), other.getvalue(), len(one.memo), {*vars(one)}))
         assert found[0] == found[1], is_same
+
+
+class _Rebinds:
+    """Its items are those of a list that has the tuple in it that it is in, behind another memo of the pickler's."""
+
+    def __init__(self, holder: list[Any], act: Callable[[], None]) -> None:
+        self.holder = holder
+        self.act = act
+
+    def __reduce__(self) -> Any:
+        self.act()
+        return list, (), None, iter(self.holder)
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_memo_is_another_one_within_a_tuple(protocol: int) -> None:
+    """Behind the items of a short tuple stock looks for it in the memo of before them."""
+    found: list[list[Any]] = []
+    for cls in (pickle._Pickler, fastpickle.Pickler):  # type: ignore[attr-defined]
+        outcomes = []
+        for is_copied in (True, False):
+            file = io.BytesIO()
+            one = cls(file, protocol)
+            holder: list[Any] = []
+
+            def act(one: Any = one, is_copied: bool = is_copied) -> None:
+                one.memo = dict(one.memo) if is_copied else {}
+
+            holder.append((_Rebinds(holder, act), 1))
+            try:
+                one.dump(holder[0])
+            except AssertionError as exc:
+                outcomes.append((file.getvalue(), type(exc)))
+            else:
+                outcomes.append((file.getvalue(), None))
+        found.append(outcomes)
+    assert found[0] == found[1]
+
+
+class _Counting(dict[Any, Any]):
+    """A memo that counts how often it is asked for its length."""
+
+    asked = 0
+
+    def __len__(self) -> int:
+        self.asked += 1
+        return super().__len__()
+
+
+@pytest.mark.parametrize("make", [lambda: 5, lambda: "text", lambda: Node(1), lambda: [Node(1)]])
+def test_memo_of_ones_own_is_asked_as_by_stock(make: Callable[[], Any]) -> None:
+    found = []
+    for cls in (pickle._Pickler, fastpickle.Pickler):  # type: ignore[attr-defined]
+        asked = []
+        for _ in range(6):
+            one = cls(io.BytesIO(), 4)
+            one.memo = _Counting()
+            one.dump(make())
+            asked.append(one.memo.asked)
+        found.append(asked)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("protocol", ALL)
+def test_memo_on_the_class(protocol: int) -> None:
+    """An attribute of a subclass by the name of the memo is hidden by the pickler's own."""
+    found = []
+    for base in (pickle._Pickler, fastpickle.Pickler):  # type: ignore[attr-defined]
+        cls = type("P", (base,), {"memo": {}})
+        found.append([dumped(cls, make(), protocol) for make in OBJECTS.values() for _ in range(4)])
+    assert found[0] == found[1]
+
+
+def test_classes_with_ever_new_saves_are_forgotten() -> None:
+    for _ in range(200):
+        last.remember_few(lambda: None, [Node], [])
+    assert len(last.few) <= 64

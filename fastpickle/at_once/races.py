@@ -126,7 +126,9 @@ def begun(pickler: Any, obj: Any, t: type) -> Race | None:
             or (id(t) in hooks.CONTAINER_IDS and len(obj) > _LONGEST and not is_row_of_somebodys(obj, t))
         ):
             return None
-        before = len(pickler.memo)
+        memo = object.__getattribute__(pickler, "memo")  # which asks no method of the class
+        if type(memo) is not dict:
+            return None
         key = id(save), *likeness(obj, t)
     except Exception as exc:  # it is a descriptor that raises, or has no hash; another thread has changed a dict
         if type(exc) is not RecursionError and is_interrupt(exc):
@@ -138,5 +140,5 @@ def begun(pickler: Any, obj: Any, t: type) -> Race | None:
         if len(races) >= _MOST_REMEMBERED:
             races.clear()
         race = races[key] = Race()
-    race.begin(before)
+    race.begin(len(memo))
     return race

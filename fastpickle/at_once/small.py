@@ -186,6 +186,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
             and pickler._fastpickle_plan is None  # not inside of a dump
         ):
             return None
+        if content == _SOMEBODYS and not is_container:
+            return False
     except Exception as exc:  # it is a descriptor that raises, or has no hash; or another thread has changed a dict
         if type(exc) is not RecursionError and is_interrupt(exc):
             raise

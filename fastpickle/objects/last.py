@@ -178,6 +178,8 @@ class _Last:
             types: the types of what was dumped, or of what is at the top of it, that told so.
             refused: those at which C gives up.
         """
+        if len(self.few) >= _MOST_REMEMBERED:
+            self.few.clear()  # a class may have been given ever new ones
         few = self.few.setdefault(save, set())
         if len(few) >= _MOST_REMEMBERED:
             few.clear()
