@@ -110,14 +110,14 @@ class Dump:
         known = self.no_choices.get(id(t))
         if known is not None:  # a metaclass that may have a __mro__ of its own is not there
             mro, own, names = known
-            if t.__mro__ is mro and all(map(is_, chain(map(_name_of, own), map(_module_of, own)), names)):
+            if t.__mro__ is mro and all(map(is_, _names_of(own), names)):
                 return False
         is_choice: Any = plan.is_choice
         found = is_choice(t)
         if not found and plan.rewrites is None and id(type(t)) in METACLASS_IDS and t not in pickler.dispatch:
             mro = t.__mro__
             own = [c for c in mro if c.__flags__ & HEAP_TYPE]  # the others cannot be given another name
-            names = [*map(_name_of, own), *map(_module_of, own)]
+            names = _names_of(own)
             if are_texts(map(id, map(type, names))):
                 self.no_choices[id(t)] = mro, own, names
         return found
@@ -142,6 +142,14 @@ class Dump:
             return False
         self.is_usual = is_usual
         return is_usual
+
+
+def _names_of(classes: list[type]) -> list[Any]:
+    """Return the names of classes, and those of their modules; None for a class that has none."""
+    try:
+        return [*map(_name_of, classes), *map(_module_of, classes)]
+    except AttributeError:
+        return [None]
 
 
 _name_of: Final = vars(type)["__name__"].__get__
