@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from compat._run import run_suite
 from compat._suite import MissingInput, Suite
+from compat._verify import verify_suite
 
 SUITES = tuple(sorted(file.parent.name for file in Path(__file__).parent.glob("*/suite.py")))
 
@@ -25,7 +26,7 @@ suites and their modes:
 _EPILOG = """\
 exit status:
   0  no regressions
-  1  regressions
+  1  regressions; with --verify: a dump that differs from stock's
   2  wrong usage, or something is missing: upstream's tests, a tool, a package, or any test that passes on stock
      (with --skip-missing, for CI: 0, with a line that begins with "skipped:")
 
@@ -37,6 +38,7 @@ examples:
   python -m compat cpython
   python -m compat dill --mode backend -v
   python -m compat dill --mode installed --test 'test_check.py::test_simple()'
+  python -m compat dill --verify
   python -m compat cloudpickle --source cloudpickle-3.1.2.tar.gz
 """
 
@@ -63,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         suite: Suite = importlib.import_module(f"compat.{options.suite}.suite").prepare(options.source)
         modes = _chosen_modes(parser, suite, options.mode)
+        if options.verify:
+            installed = tuple(mode for mode in modes if mode.startswith("installed"))
+            return verify_suite(suite, installed, tuple(options.test), options.jobs, float(options.timeout))
         return run_suite(
             suite,
             modes,
@@ -99,6 +104,12 @@ def _parser() -> argparse.ArgumentParser:
         "--untimed",
         action="store_true",
         help="compare the library's entry points, do not time them, and keep nothing for README's table",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="compare what each dump of the tests writes with what stock writes, instead of the tests' outcomes: "
+        "in the modes that install fastpickle, on Linux, CPython 3.12 or later",
     )
     parser.add_argument("--source", type=Path, help="cloudpickle's source tarball, or the folder it unpacks to")
     parser.add_argument("--skip-missing", action="store_true", help="where something is missing, say so and exit 0")

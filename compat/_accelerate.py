@@ -19,9 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from compat._suite import LOG_VARIABLE
+
 
 def install() -> None:
-    """Call ``fastpickle.install()``.
+    """Call ``fastpickle.install()``, and have each dump compared with stock's, if there is a log for that.
 
     Raises:
         SystemExit: fastpickle says that it is not installed after that.
@@ -30,6 +32,8 @@ def install() -> None:
     fastpickle.install()
     if not is_in_place():
         raise SystemExit("fastpickle.install() had no effect")
+    if log := os.environ.get(LOG_VARIABLE):
+        importlib.import_module("fastpickle.cli._beside").Beside(Path(log)).start()
     print(f"installed: {fastpickle.__file__}")
 
 

@@ -18,10 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from compat._record import FAILED, PASSED, Outcome, read
 from compat._speed import Speed, read_speeds
@@ -73,12 +74,16 @@ class Children:
         suite: the suite.
         jobs: how many processes may run at once.
         timeout: seconds that one process may take.
+        variables: what is added to the environment of each.
     """
 
-    def __init__(self, suite: Suite, jobs: int, timeout: float) -> None:
+    def __init__(
+        self, suite: Suite, jobs: int, timeout: float, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._suite = suite
         self._jobs = jobs
         self._timeout = timeout
+        self._variables = variables
         self._live: set[subprocess.Popen[bytes]] = set()
         self._cancelled = False
 
@@ -169,6 +174,7 @@ class Children:
         work = self._work_folder(scratch)
         path = [str(work / entry) for entry in self._suite.path]  # joining keeps an absolute entry as it is
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+        environment.update(self._variables)
         environment["PYTHONPATH"] = os.pathsep.join([*path, str(ROOT)])
         temporary = scratch / "t"  # tests run scripts from there, which import what lies beside; short, for sockets
         temporary.mkdir()

@@ -15,6 +15,9 @@ from pathlib import Path
 
 STOCK = "stock"
 
+LOG_VARIABLE = "FASTPICKLE_COMPAT_LOG"
+"""The environment variable that tells a child where its log is, if its dumps are to be compared (``_verify.py``)."""
+
 
 class MissingInput(Exception):
     """What a suite needs is not there (upstream's tests, a tool, a package); the message is one line for the user."""

@@ -28,8 +28,8 @@ from .pickler import Pickler
 __all__ = ["install", "is_installed", "patched", "uninstall"]
 
 # `save` is put in last and taken out first: another thread never finds it without the attribute that it needs.
-# On PyPy the memo is an attribute of the instance, as in stock.
-_ATTRIBUTES: Final = tuple(
+#: Their names; on PyPy the memo is an attribute of the instance, as in stock.
+ATTRIBUTES: Final = tuple(
     [
         name
         for name in ("_fastpickle_plan", "fastpickle_grafts", "memo", *batch_methods, "dump", "save")
@@ -93,11 +93,19 @@ def patched() -> Iterator[None]:
             _leave()
 
 
+def leave_for_good() -> None:
+    """Undo `install()`, and `patched()` in whatever is inside of it: for a process that is to dump once, and to end."""
+    global _depth
+    if _depth:
+        _depth = 1
+        _leave()
+
+
 def _enter() -> None:
     global _depth
     _depth += 1
     if _depth == 1:
-        for name in _ATTRIBUTES:
+        for name in ATTRIBUTES:
             _originals[name] = vars(StockPickler).get(name, _MISSING)
             setattr(StockPickler, name, vars(Pickler)[name])
 
@@ -106,7 +114,7 @@ def _leave() -> None:
     global _depth
     _depth -= 1
     if _depth == 0:
-        for name in reversed(_ATTRIBUTES):
+        for name in reversed(ATTRIBUTES):
             original = _originals.pop(name)
             if name == "memo":
                 fetch_memos()

@@ -1,13 +1,12 @@
 """The command line, ``python -m fastpickle``.
 
-    argv --> main() --> bench.run() --> exit status
+    argv --> main() --> bench.run()  --> exit status      does fastpickle help with my data?
+                    --> verify.run()                      does my program write the same bytes with it?
 
     0    done, and all bytes were identical
     1    fastpickle wrote other bytes than stock, or failed where stock does not
     2    the input cannot be used; one line on stderr says what to do
     130  interrupted (Ctrl-C)
-
-One subcommand so far, ``bench``: does fastpickle help with my data?
 
 Not for: being imported by the rest of the package. Importing it needs nothing that is not in the
 standard library; ``bench`` wants rich, which comes with ``fastpickle[bench]``.
@@ -21,7 +20,7 @@ import sys
 from collections.abc import Sequence
 
 import fastpickle
-from fastpickle.cli import bench
+from fastpickle.cli import bench, verify
 
 __all__ = ["main"]
 
@@ -46,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fastpickle {fastpickle.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     bench.add_command(commands)
+    verify.add_command(commands)
     return parser
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import io
 import pathlib
 import pickle
-import pickletools
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -23,6 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+
+from fastpickle.cli._disassembly import around_difference
 
 from .allowed import PYPY, asked_about, may_succeed
 
@@ -300,7 +301,7 @@ def explain(expected: Outcome, got: Outcome) -> str:
     if expected.error != got.error:
         lines += [f"error, expected {expected.error}", f"            got {got.error}"]
     if expected.written != got.written:
-        lines += _explain_bytes(expected.written, got.written)
+        lines += around_difference(expected.written, got.written)
     if expected.sizes != got.sizes:
         lines += ["sizes of writes, " + _first(expected.sizes, got.sizes)]
     expected_calls, got_calls = asked_about(expected.calls), asked_about(got.calls)
@@ -324,34 +325,3 @@ def _first(expected: Any, got: Any) -> str:
         i += 1
     shown = (f"{list(items[i : i + 4])} of {len(items)}" for items in (expected, got))
     return f"from item {i}: expected {', got '.join(shown)}"
-
-
-_AROUND = 6
-
-
-def _explain_bytes(expected: bytes, got: bytes) -> list[str]:
-    """Disassemble two pickles around the first byte in which they differ."""
-    at = 0
-    while at < len(expected) and at < len(got) and expected[at] == got[at]:
-        at += 1
-    return [
-        f"bytes, from {at}: expected {len(expected)} of them, got {len(got)}",
-        "  expected:",
-        *_disassemble(expected, at),
-        "  got:",
-        *_disassemble(got, at),
-    ]
-
-
-def _disassemble(written: bytes, at: int) -> list[str]:
-    lines: list[str] = []
-    first = 0
-    try:
-        for opcode, argument, position in pickletools.genops(io.BytesIO(written)):
-            if position is not None and position <= at:
-                first = len(lines)
-            shown = "" if argument is None else describe(argument)
-            lines.append(f"  {position:8d} {opcode.name} {shown}")
-    except Exception as exc:  # a part of a pickle, or two of them
-        lines.append(f"           ({exc})")
-    return lines[max(0, first - _AROUND) : first + _AROUND]
