@@ -58,6 +58,9 @@ PATIENCE: Final = 60.0
 _FRAMES_SHOWN: Final = 4
 """Lines of the program that a record of a difference names."""
 
+_NOT_SHOWN: Final = frozenset({"fastpickle", "pickle", "runpy"})
+"""Packages of which no lines are named."""
+
 _COPIED: Final = 64 << 20
 """Bytes of a file that is open for reading and writing that a copy gets; of a larger one it sees zeros."""
 
@@ -553,7 +556,9 @@ def _lines_of(frame: FrameType | None) -> Iterator[str]:
     shown = 0
     while frame is not None and shown < _FRAMES_SHOWN:
         module = str(frame.f_globals.get("__name__"))
-        if module != "pickle" and module.partition(".")[0] != "fastpickle":
+        if module == "fastpickle.cli.verify":
+            return  # here the program began
+        if module.partition(".")[0] not in _NOT_SHOWN:
             yield f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
             shown += 1
         frame = frame.f_back

@@ -1,0 +1,390 @@
+"""``python -m fastpickle verify``: it sees each dump, finds each difference, and leaves no trace in the program.
+
+    a program, written to a file --> python -m fastpickle verify --log --> its records, exit status, what it printed
+
+What differs on purpose asks ``fastpickle.is_installed()``, which is true in the program and false in the copy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fastpickle import cli
+from fastpickle.cli import verify
+from fastpickle.cli._disassembly import around_difference
+
+works = pytest.mark.skipif(bool(verify.why_not()), reason="verify needs Linux, and CPython 3.12 or later")
+
+BEGINNING = """
+    import io, os, pickle, sys
+    import fastpickle
+
+    class Odd:  # pickled in another way under install()
+        def __reduce__(self):
+            return str, ("fast" if fastpickle.is_installed() else "stock",)
+
+    def dump(obj, file=None, protocol=4, cls=pickle._Pickler, **arguments):
+        cls(io.BytesIO() if file is None else file, protocol, **arguments).dump(obj)
+"""
+
+
+@dataclass
+class Verified:
+    """What came of verifying a program: the exit status, what was printed, and the records."""
+
+    status: int
+    out: str
+    err: str
+    results: list[str]
+    whys: list[str]
+    said: str
+
+
+def verified(folder: Path, program: str, *options: str, arguments: tuple[str, ...] = ()) -> Verified:
+    """Verify a program, and read the log."""
+    _beside = importlib.import_module("fastpickle.cli._beside")  # which only where it works can be imported
+    script = folder / "program.py"
+    script.write_text(textwrap.dedent(BEGINNING) + textwrap.dedent(program))
+    log = folder / "log"
+    command = [sys.executable, "-m", "fastpickle", "verify", "--log", str(log), *options, str(script), *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    records = _beside.read_log(log)
+    return Verified(
+        done.returncode,
+        done.stdout,
+        done.stderr,
+        [record.result for record in records],
+        [record.why for record in records],
+        "\n".join(line for record in records for line in (*record.where, *record.said)),
+    )
+
+
+# It sees what there is to see.
+
+PLAIN = {
+    "small": "dump({'a': 1})",
+    "by the C pickler": "dump([{'n': i, 't': str(i)} for i in range(3000)])",
+    "an object": "dump(Odd)",
+    "protocol 0": "dump([1, 'a', None], protocol=0)",
+    "unpicklable": """
+        try:
+            dump([1, lambda: 0])
+        except (pickle.PicklingError, AttributeError):
+            pass
+    """,
+    "a file on disk": "dump(list(range(9)), open('x', 'wb'))",
+    "an unbuffered file": "dump(list(range(9)), open('x', 'wb', buffering=0))",
+    "behind other data": """
+        with open('x', 'wb') as file:
+            file.write(b'begin')
+            dump(list(range(30000)), file)
+    """,
+    "behind data in memory": "file = io.BytesIO(b'12345678'); file.seek(3); dump([1], file)",
+    "a file of Python's": """
+        import gzip
+        with gzip.open('x', 'wb') as file:
+            dump(list(map(str, range(30000))), file)
+    """,
+    "a pickler of ours": "dump({'a': [1] * 100}, cls=fastpickle.Pickler)",
+    "a subclass with a hook": """
+        class Named(pickle._Pickler):
+            def persistent_id(self, obj):
+                return 'three' if obj == 3 else None
+        dump([1, 2, 3], cls=Named)
+    """,
+    "in another thread": """
+        import threading
+        thread = threading.Thread(target=dump, args=([1, 2],))
+        thread.start()
+        thread.join()
+    """,
+    "in a process that is forked": """
+        pid = os.fork()
+        if not pid:
+            dump([1])
+            os._exit(0)
+        os.waitpid(pid, 0)
+    """,
+}
+
+
+@works
+@pytest.mark.parametrize("case", PLAIN)
+def test_dump_is_compared_and_is_the_same(tmp_path: Path, case: str) -> None:
+    """A dump to any kind of file, in any thread or forked process, is compared."""
+    done = verified(tmp_path, PLAIN[case])
+    assert (done.results, done.status) == (["identical"], 0), done.err
+
+
+@works
+@pytest.mark.parametrize("case", ["BytesIO()", "open('x', 'wb')", "gzip.open('x', 'wb')"])
+def test_difference_is_found(tmp_path: Path, case: str) -> None:
+    """What stock writes otherwise is told with its line of the program, and makes the exit status 1."""
+    done = verified(
+        tmp_path, f"import gzip; from io import BytesIO; file = {case}; dump([1, Odd()], file); file.close()"
+    )
+    assert (done.results, done.status) == (["different"], 1)
+    assert "program.py:" in done.said
+    assert "SHORT_BINUNICODE 'stock'" in done.said
+    assert "SHORT_BINUNICODE 'fast'" in done.said
+    assert done.err.rstrip().endswith("1 of 1 dumps compared with stock's, 48 bytes: 1 DIFFERENT")
+
+
+@works
+def test_error_that_differs_is_found(tmp_path: Path) -> None:
+    """An error's text, or that there is one, counts; an address in it does not."""
+    done = verified(
+        tmp_path,
+        """
+        class Fails:
+            def __init__(self, when): self.when = when
+            def __reduce__(self):
+                if fastpickle.is_installed() in self.when:
+                    raise ValueError(f"no {object()}, {len(self.when)}")
+                return str, ()
+        for when in ((True,), (False,), (True, False)):
+            try:
+                dump(Fails(when))
+            except ValueError:
+                pass
+        """,
+    )
+    assert done.results == ["different", "different", "identical"], done.err
+    assert "stock: none" in done.said
+    assert "stock: ValueError: no <object object at 0x>, 1" in done.said
+
+
+@works
+def test_dumps_of_one_pickler_and_dumps_within_dumps(tmp_path: Path) -> None:
+    """The memo of dumps before is stock's too, also if it is still with C; a dump inside of one is compared as well."""
+    done = verified(
+        tmp_path,
+        """
+        pickler = pickle._Pickler(io.BytesIO(), 4)
+        texts = [str(i) for i in range(3000)]
+        pickler.dump(texts)
+        pickler.dump(texts[5:9])
+        class Outer:
+            def __reduce__(self):
+                dump(texts)
+                return str, ()
+        dump(Outer())
+        """,
+    )
+    assert done.results[:2] == ["identical"] * 2
+    assert sorted(done.results[2:]) == ["identical"] * 2
+
+
+@works
+def test_what_is_random_is_random_in_the_same_way(tmp_path: Path) -> None:
+    """The module random goes on in a copy as in the program; what varies otherwise is not compared, and said so."""
+    done = verified(
+        tmp_path,
+        """
+        import random
+        class Random:
+            def __reduce__(self): return float, (random.random(),)
+        class Varies:
+            def __reduce__(self): return bytes, (os.urandom(8),)
+        dump(Random())
+        dump(Varies())
+        """,
+    )
+    assert done.results == ["identical", "not compared"]
+    assert done.whys[1] == "stock itself does not write the same twice"
+
+
+@works
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("time.sleep(60)", "stock was not through after 0.5 s"),
+        ("os.kill(os.getpid(), 9)", "the copy of the process died"),
+    ],
+)
+def test_copy_that_does_not_end_well_harms_nobody(tmp_path: Path, how: str, why: str) -> None:
+    """The program goes on, and its next dump is compared."""
+    done = verified(
+        tmp_path,
+        f"""
+        import time
+        class Bad:
+            def __reduce__(self):
+                if not fastpickle.is_installed():
+                    {how}
+                return str, ()
+        dump(Bad())
+        dump([1])
+        """,
+        "--timeout",
+        "0.5",
+    )
+    assert (done.results, done.whys) == (["not compared", "identical"], [why, ""])
+    assert done.status == 0
+
+
+# It leaves no trace.
+
+
+@works
+def test_program_does_everything_once(tmp_path: Path) -> None:
+    """Files, pipes, the terminal, positions of files, objects and random numbers are as if nothing were compared."""
+    program = """
+        import random
+        (read, write), (other, _) = os.pipe(), os.pipe()
+        log = open('log.txt', 'a', buffering=1)
+        source = open('source.txt', 'w+'); source.write('abcdef'); source.seek(0)
+        class Busy:
+            calls = 0
+            def __reduce__(self):
+                Busy.calls += 1
+                print('reduced', flush=True)
+                log.write('reduced\\n')
+                os.write(write, b'x')
+                return str, (source.read(2),)
+        random.seed(3)
+        for i in range(3):
+            dump([1, Busy()])
+            print(random.random())
+        print(Busy.calls, source.tell(), os.read(read, 99), open('log.txt').read(), sorted(os.listdir()))
+        print(sorted(vars(pickle._Pickler(io.BytesIO()))))
+    """
+    plain, beside = tmp_path / "plain", tmp_path / "beside"
+    for folder in plain, beside:
+        folder.mkdir()
+    (plain / "program.py").write_text(textwrap.dedent(BEGINNING) + textwrap.dedent(program))
+    alone = subprocess.run([sys.executable, "program.py"], cwd=plain, capture_output=True, text=True, timeout=60)
+    done = verified(beside, program)
+    assert (alone.returncode, done.status) == (0, 0), alone.stderr + done.err
+    assert done.results == ["identical"] * 3
+    assert done.out.replace("'log', ", "") == alone.stdout
+
+
+@works
+def test_nothing_is_left_open_or_running(tmp_path: Path) -> None:
+    """After many dumps there are as many files and children as before, and in the end no process."""
+    done = verified(
+        tmp_path,
+        """
+        def state():
+            children = open(f'/proc/self/task/{os.getpid()}/children').read()
+            return len(os.listdir('/proc/self/fd')), children
+        before = state()
+        for i in range(20):
+            dump([i, Odd()] if i % 10 == 9 else [i])
+        assert state() == before, (before, state())
+        """,
+    )
+    assert done.status == 1, done.err  # for Odd; an AssertionError would be told
+    assert "AssertionError" not in done.err
+    assert (done.results.count("identical"), done.results.count("different")) == (18, 2)
+
+
+@works
+def test_program_that_forbids_or_fails_forks(tmp_path: Path) -> None:
+    """Where no copy can be made the program does not notice, and the reason is told."""
+    done = verified(
+        tmp_path,
+        """
+        def hook(event, arguments):
+            if event == 'os.fork':
+                raise RuntimeError('no forks here')
+        sys.addaudithook(hook)
+        dump([1])
+        print('done')
+        """,
+    )
+    assert (done.status, done.out) == (0, "done\n")
+    assert done.whys == ["RuntimeError('no forks here')"]
+
+
+# It runs a program as Python does.
+
+
+@works
+def test_arguments_status_and_error_are_the_programs(tmp_path: Path) -> None:
+    """The program finds its arguments, its folder and itself, and its exit status is passed on."""
+    (tmp_path / "beside_it.py").write_text("VALUE = 5")
+    program = """
+        import beside_it
+        class Own: pass
+        dump(Own())
+        print(sys.argv[1:], __name__, sys.modules['__main__'].Own is Own)
+        sys.exit(beside_it.VALUE)
+    """
+    done = verified(tmp_path, program, arguments=("--every", "-m", "x"))
+    assert (done.status, done.out) == (5, "['--every', '-m', 'x'] __main__ True\n")
+    assert done.results == ["identical"]
+    for last, status, err in ("1 / 0", 1, "ZeroDivisionError"), ("sys.exit('why')", 1, "why"), ("", 0, ""):
+        done = verified(tmp_path, f"dump([1])\n{last}")
+        assert done.status == status
+        assert err in done.err
+        assert "1 of 1 dumps compared" in done.err
+
+
+@works
+def test_module_and_one_dump_in_so_many(tmp_path: Path) -> None:
+    """A module is run by its name; of many dumps some are compared; the log is left where none was asked for."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__main__.py").write_text(
+        textwrap.dedent(BEGINNING) + "for i in range(10): dump([i])\nprint(sys.argv[1:])"
+    )
+    command = [sys.executable, "-m", "fastpickle", "verify", "--every", "4", "-m", "package", "-x"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "package")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "['-x']\n"), done.stderr
+    assert "2 of 2 dumps compared" in done.stderr
+    assert not list((tmp_path / "package").glob("fastpickle-*"))
+
+
+@works
+def test_process_that_the_program_has_forked_reports_nothing(tmp_path: Path) -> None:
+    """A child that runs to the end of the program leaves the report, and the log, to the process that was started."""
+    done = verified(tmp_path, "dump([1]); pid = os.fork(); dump([2])\nif pid: os.waitpid(pid, 0)")
+    assert done.results == ["identical"] * 3
+    assert done.err.count("dumps compared") == 1
+
+
+def test_wrong_use_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be done is status 2 and one line, on a Python that is too old too."""
+    script = tmp_path / "x.py"
+    script.write_text("")
+    wrong = [["nosuch.py"], ["--every", "0", str(script)], ["--timeout", "0", str(script)]]
+    wrong.append(["--log", str(tmp_path / "no" / "log"), str(script)])
+    for arguments in wrong:
+        assert cli.main(["verify", *arguments]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith("fastpickle verify: ")
+        assert captured.err.count("\n") == 1
+
+
+@works
+def test_program_without_dumps_says_so(tmp_path: Path) -> None:
+    """That nothing was compared is no success to be read over."""
+    assert verified(tmp_path, "").err.strip() == "fastpickle verify: no dump was seen"
+
+
+def test_disassembly_shows_where_pickles_differ() -> None:
+    """The opcodes around the first byte that differs, also where one pickle is only a part of the other."""
+    whole = b"\x80\x04K\x01K\x02\x86."
+    lines = around_difference(whole, whole[:5])
+    assert lines[0] == "bytes, from 5: expected 8 of them, got 5"
+    assert sum("BININT1 2" in line for line in lines) == 1
+    assert lines[-1].split()[:2] == ["5", "(not"]
+    lines = around_difference(whole, whole.replace(b"\x02", b"\x03"))
+    assert [line.split()[-1] for line in lines if "BININT1" in line] == ["1", "2", "1", "3"]
+    framed = pickle.dumps(["a", 1], 4)
+    lines = around_difference(framed, pickle.dumps(["a", "bc"], 4))
+    assert lines[0] == f"bytes, from 3: expected {len(framed)} of them, got {len(framed) + 3}"
+    assert [line.split()[-1] for line in lines if "BININT1" in line] == ["1"]
+    assert sum(line.endswith("SHORT_BINUNICODE 'bc'") for line in lines) == 1
