@@ -282,7 +282,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             t = type(obj)
             if plan is None or not plan.goes_by_hooks:
                 if plan is None and (
-                    t in _ATOMS or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
+                    (type(t) is type and t in _ATOMS) or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
                     plan = PLAIN  # nothing to be gained; asked here, since stock needs no frame more for it either
                 elif not plan:
@@ -312,7 +312,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if x is not None:
                     self.write(self.get(x[0]))
                     return
-                if t in _ATOMS:  # reducer_override is not asked about them, as by the C pickler
+                if type(t) is type and t in _ATOMS:  # reducer_override is not asked about them, as by the C pickler
                     entry = self.dispatch.get(t)
                     if entry is _stock_save_str:  # of any type, where a table has it in a strange place
                         if t is str and len(obj) <= 63 and self.bin:  # 255 bytes at the most

@@ -336,13 +336,14 @@ def test_module_and_one_dump_in_so_many(tmp_path: Path) -> None:
     """A module is run by its name; of many dumps some are compared; the log is left where none was asked for."""
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__main__.py").write_text(
-        textwrap.dedent(BEGINNING) + "for i in range(10): dump([i])\nprint(sys.argv[1:])"
+        textwrap.dedent(BEGINNING) + "for i in range(40): dump([i])\nprint(sys.argv[1:])"
     )
     command = [sys.executable, "-m", "fastpickle", "verify", "--every", "4", "-m", "package", "-x"]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "package")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "['-x']\n"), done.stderr
-    assert "2 of 2 dumps compared" in done.stderr
+    compared = int(done.stderr.splitlines()[-1].split()[0])
+    assert 1 <= compared < 40
     assert not list((tmp_path / "package").glob("fastpickle-*"))
 
 
@@ -378,13 +379,13 @@ def test_disassembly_shows_where_pickles_differ() -> None:
     """The opcodes around the first byte that differs, also where one pickle is only a part of the other."""
     whole = b"\x80\x04K\x01K\x02\x86."
     lines = around_difference(whole, whole[:5])
-    assert lines[0] == "bytes, from 5: expected 8 of them, got 5"
+    assert lines[0] == "bytes, from 5: stock wrote 8 of them, ours 5"
     assert sum("BININT1 2" in line for line in lines) == 1
     assert lines[-1].split()[:2] == ["5", "(not"]
     lines = around_difference(whole, whole.replace(b"\x02", b"\x03"))
     assert [line.split()[-1] for line in lines if "BININT1" in line] == ["1", "2", "1", "3"]
     framed = pickle.dumps(["a", 1], 4)
     lines = around_difference(framed, pickle.dumps(["a", "bc"], 4))
-    assert lines[0] == f"bytes, from 3: expected {len(framed)} of them, got {len(framed) + 3}"
+    assert lines[0] == f"bytes, from 3: stock wrote {len(framed)} of them, ours {len(framed) + 3}"
     assert [line.split()[-1] for line in lines if "BININT1" in line] == ["1"]
     assert sum(line.endswith("SHORT_BINUNICODE 'bc'") for line in lines) == 1

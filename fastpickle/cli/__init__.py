@@ -65,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = build_parser().parse_args(argv)
         status: int = arguments.run(arguments)
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # by the program that `verify` has run
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -9,7 +9,8 @@
 
 The copy is made as `Pickler.dump` begins, so stock finds the very objects, memo and file that ours finds, and what it
 does to them is gone with the copy.  `sys.monitoring` tells of begin and end: no function of the program is replaced and
-no frame comes between, so the dump goes just the way that it goes otherwise.
+no frame comes between, so the dump goes just the way that it goes otherwise.  Signals wait while the copy is made and
+while it is compared.
 
 What a copy writes to files goes to files in memory, and to pipes, sockets and terminals nowhere.  Whatever else
 somebody's code does outside of the process in a dump, such as removing a file, it does again there.
@@ -26,10 +27,12 @@ import io
 import json
 import marshal
 import os
+import pickle
 import random
 import re
 import select
 import signal
+import socket
 import stat
 import sys
 import threading
@@ -43,7 +46,8 @@ from typing import Any, Final
 
 import fastpickle
 from fastpickle import patch
-from fastpickle._stdlib import Framer, StockPickler
+from fastpickle._stdlib import Framer, StockPickler, register_at_fork
+from fastpickle.accelerator.lazymemo import fetch_memos
 from fastpickle.cli._disassembly import around_difference
 
 __all__ = ["DIFFERENT", "IDENTICAL", "NOT_COMPARED", "PATIENCE", "Beside", "Record", "read_log"]
@@ -69,9 +73,12 @@ _WANTED: Final = b"y"
 _NOT_WANTED: Final = b"n"
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]+")
 _FILES: Final = Path("/proc/self/fd")
-_NOT_OF_THE_PROGRAM: Final = frozenset({"fastpickle.graft"})  # its warm() dumps samples
+_NOT_OF_THE_PROGRAM: Final = "fastpickle.graft"  # its warm() dumps samples
 _monitoring: Final[Any] = getattr(sys, "monitoring", None)  # from 3.12 on; `verify` asks for it before
 _DUMP: Final = fastpickle.Pickler.dump.__code__
+_DUMPS: Final = fastpickle.dumps.__code__
+_stock_dumps: Final[Any] = pickle._dumps  # type: ignore[attr-defined]  # the type stubs do not list it
+_set: Final = object.__setattr__  # the class of the pickler may have one of its own
 
 
 class _CannotTell(Exception):
@@ -117,24 +124,44 @@ class _Made:
 
     Attributes:
         error: the exception, as Python would print it without its traceback; empty if there was none.
+        is_of_files: it is one that comes of files, pipes and sockets.
         written: what was written.
         sizes: the sizes of the pieces in which a file of Python's got it; else empty.
+        buffers: those that were given away out of band, and whether they were taken.
     """
 
     error: str
+    is_of_files: bool
     written: bytes
     sizes: list[int]
+    buffers: list[tuple[bytes, bool]]
 
     def differs_from(self, stock: _Made) -> list[str]:
         """Say what is not as stock made it; nothing if all is."""
-        said = []
         if self.error != stock.error:
-            said += [f"error, stock: {stock.error or 'none'}", f"       ours: {self.error or 'none'}"]
+            return [f"error, stock: {stock.error or 'none'}", f"       ours: {self.error or 'none'}"]
         if self.written != stock.written:
-            said += around_difference(stock.written, self.written)
-        elif self.sizes != stock.sizes:
-            said += [f"sizes of writes, stock: {stock.sizes[:20]}", f"                 ours: {self.sizes[:20]}"]
-        return said
+            return around_difference(stock.written, self.written)
+        if self.sizes != stock.sizes:
+            return [f"sizes of writes, stock: {stock.sizes[:20]}", f"                 ours: {self.sizes[:20]}"]
+        if self.buffers != stock.buffers:
+            counts = [[(len(buffer), kept) for buffer, kept in made.buffers[:20]] for made in (stock, self)]
+            return [f"buffers out of band, stock: {counts[0]}", f"                      ours: {counts[1]}"]
+        return []
+
+
+class _Returned:
+    """What `dumps()` returns."""
+
+    def __init__(self) -> None:
+        self.value: object = b""
+
+    def begin(self) -> None:
+        """Nothing has to be prepared."""
+
+    def end(self) -> tuple[bytes, list[int]]:
+        """Give it."""
+        return (self.value if isinstance(self.value, bytes) else b""), []
 
 
 class _Held:
@@ -142,14 +169,14 @@ class _Held:
 
     def __init__(self, file: io.BytesIO) -> None:
         self._file = file
-        self._start = file.tell()
+        self._start = io.BytesIO.tell(file)  # its class may have a function of its own for this
 
     def begin(self) -> None:
         """Nothing has to be prepared."""
 
     def end(self) -> tuple[bytes, list[int]]:
         """Give what was written since."""
-        return self._file.getvalue()[self._start : self._file.tell()], []
+        return io.BytesIO.getvalue(self._file)[self._start : io.BytesIO.tell(self._file)], []
 
 
 class _Opened:
@@ -181,6 +208,7 @@ class _Noted:
         self._pickler = pickler
         self._write = pickler._file_write
         self._pieces: list[bytes] = []
+        self._noting = self._note
 
     def _note(self, data: Any) -> Any:
         self._pieces.append(bytes(data))
@@ -188,18 +216,57 @@ class _Noted:
 
     def begin(self) -> None:
         """Put the function that notes in the place of `write`."""
-        self._noting = self._note
-        self._pickler._file_write = self._pickler.framer.file_write = self._noting
+        _set(self._pickler, "_file_write", self._noting)
+        self._pickler.framer.file_write = self._noting
+
+    def go_nowhere(self) -> None:
+        """Be content where there is no pipe or socket to write to."""
+        write = self._write
+
+        def write_if_possible(data: Any) -> Any:
+            try:
+                return write(data)
+            except OSError:
+                return len(data)
+
+        self._write = write_if_possible
 
     def end(self) -> tuple[bytes, list[int]]:
         """Take it out, and give what was written since."""
-        for owner, name in (self._pickler, "_file_write"), (self._pickler.framer, "file_write"):
-            if getattr(owner, name) is self._noting:
-                setattr(owner, name, self._write)
+        if self._pickler._file_write is self._noting:
+            _set(self._pickler, "_file_write", self._write)
+        if self._pickler.framer.file_write is self._noting:
+            self._pickler.framer.file_write = self._write
         return b"".join(self._pieces), list(map(len, self._pieces))
 
 
-_Output = _Held | _Opened | _Noted
+_Output = _Returned | _Held | _Opened | _Noted
+
+
+class _Buffers:
+    """Notes what is given to a pickler's `buffer_callback`, which is called as before."""
+
+    def __init__(self, pickler: Any) -> None:
+        self._pickler = pickler
+        self._callback: Any = getattr(pickler, "_buffer_callback", None)
+        self._noting = self._note
+        self.noted: list[tuple[bytes, bool]] = []
+
+    def _note(self, buffer: Any) -> Any:
+        kept = self._callback(buffer)
+        self.noted.append((bytes(buffer.raw()) if isinstance(buffer, pickle.PickleBuffer) else b"", bool(kept)))
+        return kept
+
+    def begin(self) -> None:
+        """Put the function that notes in the place of the callback, if there is one."""
+        if self._callback is not None:
+            _set(self._pickler, "_buffer_callback", self._noting)
+
+    def end(self) -> list[tuple[bytes, bool]]:
+        """Take it out, and give what was noted."""
+        if self._callback is not None and self._pickler._buffer_callback is self._noting:
+            _set(self._pickler, "_buffer_callback", self._callback)
+        return self.noted
 
 
 def _output_of(pickler: Any) -> _Output:
@@ -215,32 +282,60 @@ def _output_of(pickler: Any) -> _Output:
     if write is None:
         raise _CannotTell("its __init__() was not called")
     file: Any = getattr(write, "__self__", None)
-    is_of_c = type(write) is type([].append)
     try:
-        if is_of_c and isinstance(file, io.BytesIO):
-            return _Held(file)
-        is_raw = isinstance(file, io.FileIO) or (isinstance(file, io.BufferedWriter) and type(file.raw) is io.FileIO)
-        if is_of_c and is_raw and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return _Opened(file)
+        if type(write) is type([].append):  # of C
+            if isinstance(file, io.BytesIO):
+                return _Held(file)
+            if _is_regular(file):
+                return _Opened(file)
     except (OSError, ValueError) as exc:
         raise _CannotTell(f"its file cannot be asked: {exc!r}") from exc
     return _Noted(pickler)
 
 
-def _make(dump: Callable[[Any, Any], None], pickler: Any, obj: Any, output: _Output) -> _Made:
-    """Dump an object, and keep the error, if there is one."""
-    output.begin()
-    exc: BaseException | None = None
-    try:
-        dump(pickler, obj)
-    except BaseException as raised:
-        exc = raised
-    return _made(exc, output)
+def _is_regular(file: Any) -> bool:
+    """Tell whether a file is a regular one, and may be opened once more: whoever closes one lets go of its locks."""
+    if type(file) in (io.BufferedWriter, io.BufferedRandom):
+        if type(file.raw) is not io.FileIO:
+            return False
+    elif type(file) is not io.FileIO:
+        return False
+    about = os.fstat(file.fileno())
+    locks = Path("/proc/locks").read_text(encoding="ascii")
+    return stat.S_ISREG(about.st_mode) and not re.search(rf"POSIX .*:{about.st_ino} ", locks)
 
 
-def _made(exc: BaseException | None, output: _Output) -> _Made:
-    error = "" if exc is None else "".join(traceback.format_exception_only(exc)).strip()
-    return _Made(_ADDRESS.sub("0x", error), *output.end())
+class _Use:
+    """One use of a pickler, or of `dumps()`, of which can be told what comes of it.
+
+    Args:
+        pickler: what is about to dump; None for `dumps()`.
+        dump: dumps as stock does; what it returns counts for `dumps()` only.
+    """
+
+    def __init__(self, pickler: Any, dump: Callable[[], object]) -> None:
+        self.pickler = pickler
+        self.dump = dump
+        self.output: _Output = _Returned() if pickler is None else _output_of(pickler)
+        self._buffers = _Buffers(pickler)
+
+    def begin(self) -> None:
+        """Take note from now on."""
+        self.output.begin()
+        self._buffers.begin()
+
+    def end(self, exc: BaseException | None, value: object = None) -> _Made:
+        """Tell what came of it.
+
+        Args:
+            exc: what was raised.
+            value: what was returned.
+        """
+        if isinstance(self.output, _Returned):
+            self.output.value = value
+        error = "" if exc is None else "".join(traceback.format_exception_only(exc)).strip()
+        is_of_files = isinstance(exc, (OSError, EOFError))
+        return _Made(_ADDRESS.sub("0x", error), is_of_files, *self.output.end(), self._buffers.end())
 
 
 # What only a copy of the process does.
@@ -248,9 +343,8 @@ def _made(exc: BaseException | None, output: _Output) -> _Made:
 
 def _become_stock(pickler: Any) -> None:
     """Take fastpickle out of the stock class, and out of its own."""
-    with contextlib.suppress(AttributeError):
-        _ = pickler.memo  # which may be with C
     patch.leave_for_good()
+    fetch_memos()
     for name in patch.ATTRIBUTES:
         if name in vars(StockPickler):
             setattr(fastpickle.Pickler, name, vars(StockPickler)[name])
@@ -293,73 +387,132 @@ def _own_file(fd: int) -> int:
     return own
 
 
-def _stay_a_copy(pickler: Any, obj: Any, output: _Output, result: int, second_result: int, asked: int) -> None:
+def _stay_a_copy(use: _Use, frame: FrameType, asked: socket.socket, result: int, second_result: int) -> None:
     """Be the copy of the process: dump the object by stock, and tell; and leave a second copy that does so if asked to.
 
     The first byte that is told says that neither sees any more what the program does to its files.
 
     Args:
-        pickler: what is dumping.
-        obj: the object.
-        output: where its bytes go.
+        use: what is to be done.
+        frame: that of `Pickler.dump` or `dumps`.
+        asked: from which the second copy reads whether it is wanted.
         result: the pipe for what came of it.
         second_result: that of the second copy.
-        asked: the pipe from which the second copy reads whether it is wanted.
     """
     os.setpgid(0, 0)  # so that both can be ended at once, and that Ctrl-C is for the program
-    _let_go_of_files(result, second_result, asked)
-    second_is_ready, is_ready = os.pipe()
     state = random.getstate()
+    _let_go_of_files(result, second_result, asked.fileno())
+    second_is_ready, is_ready = os.pipe()
     second = os.fork()
+    moved: list[object] = []
     if second:
         os.close(second_result)
+        os.close(is_ready)
         os.read(second_is_ready, 1)
         os.write(result, _READY)
     else:
-        random.setstate(state)
-        os.close(result)  # whoever reads from it waits until nobody can write to it
+        random.setstate(state)  # which a fork seeds anew
+        os.close(result)
         result = second_result
-        _let_go_of_files(result, asked, is_ready)
+        _let_go_of_files(result, asked.fileno(), is_ready)
         os.write(is_ready, _READY)
-        if os.read(asked, 1) != _WANTED:
+        if asked.recv(1) != _WANTED:
             return
-    _become_stock(pickler)
-    made = _make(StockPickler.dump, pickler, obj, output)
+        moved = [bytes(size) for size in range(16, 512, 16) for _ in range(99)]  # what is made now has other addresses
+    _become_stock(use.pickler)
+    if isinstance(use.output, _Noted):
+        use.output.go_nowhere()
+    value, exc = None, None
+    use.begin()
+    try:
+        sys.setrecursionlimit(sys.getrecursionlimit() + _frames_since(frame))
+        value = use.dump()
+    except BaseException as raised:
+        exc = raised
+    told = marshal.dumps(dataclasses.astuple(use.end(exc, value)))
     with open(result, "wb") as pipe:
-        pipe.write(marshal.dumps(dataclasses.astuple(made)))
+        pipe.write(len(told).to_bytes(8, "big") + told)
+    del moved
     if second:
         os.waitpid(second, 0)
+
+
+def _frames_since(frame: FrameType) -> int:
+    """Count the frames from one on to here."""
+    here: FrameType | None = sys._getframe(1)
+    count = 1
+    while here is not None and here is not frame:
+        here = here.f_back
+        count += 1
+    return count
 
 
 # What the program's own process does.
 
 
-class _Copies:
-    """A copy of the process that dumps an object by stock, and another one, for the case that the results differ."""
+_filtering: Any = threading.Lock()
+register_at_fork(after_in_child=_filtering._at_fork_reinit)
 
-    def __init__(self, pickler: Any, obj: Any, output: _Output, patience: float) -> None:
+
+def _fork() -> int:
+    """Fork, without the warning that there are other threads."""
+    if len(os.listdir("/proc/self/task")) == 1:
+        return os.fork()
+    _filtering.acquire()
+    pid = -1
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pid = os.fork()
+    finally:
+        if pid:  # in the copy nobody has it
+            _filtering.release()
+    return pid
+
+
+class _Copies:
+    """A copy of the process that dumps an object by stock, and another one, for the case that the results differ.
+
+    Args:
+        use: what they are to do.
+        frame: that of `Pickler.dump` or `dumps`.
+        signals: what is blocked of them otherwise.
+        patience: for how many seconds to wait for something.
+    """
+
+    def __init__(self, use: _Use, frame: FrameType, signals: set[Any], patience: float) -> None:
         self._patience = patience
-        (first, to_first), (second, to_second), (asked, self._ask) = pipes = [os.pipe() for _ in range(3)]
+        self._pid = 0
+        self._fds: list[int] = []
+        self._ask: socket.socket | None = None  # not a pipe: who writes to one that nobody reads gets a signal
+        theirs: list[int] = []
         state = random.getstate()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Python warns of a fork beside threads
-                pid = os.fork()
-        except BaseException:
-            for fd in sum(pipes, ()):
+            for _ in range(2):
+                mine, its = os.pipe()
+                self._fds.append(mine)
+                theirs.append(its)
+            self._ask, asked = socket.socketpair()
+            with asked:
+                pid = _fork()
+                if not pid:
+                    try:
+                        random.setstate(state)  # which a fork seeds anew
+                        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+                        self._ask.close()
+                        _stay_a_copy(use, frame, asked, *theirs)
+                    finally:
+                        os._exit(0)  # nothing else of this process is to end twice
+                self._pid = pid
+            for fd in theirs:
                 os.close(fd)
+            theirs.clear()
+            self._read(self._fds[0], 1, time.monotonic() + patience)
+        except BaseException:
+            for fd in theirs:
+                os.close(fd)
+            self.end(is_stuck=True)
             raise
-        if not pid:
-            try:
-                random.setstate(state)  # which it has seeded anew
-                _stay_a_copy(pickler, obj, output, to_first, to_second, asked)
-            finally:
-                os._exit(0)  # nothing else of this process is to end twice
-        for fd in to_first, to_second, asked:
-            os.close(fd)
-        self._pid = pid
-        self._results = first, second
-        os.read(first, 1)
 
     def first(self) -> _Made:
         """Wait for what stock makes of the object.
@@ -367,18 +520,43 @@ class _Copies:
         Raises:
             _CannotTell: it did not come to an end.
         """
-        return self._receive(self._results[0])
+        return self._receive(self._fds[0])
 
     def second(self) -> _Made:
         """Let stock make it once more, from the same beginning; raises as `first`."""
-        os.write(self._ask, _WANTED)
-        return self._receive(self._results[1])
+        assert self._ask is not None
+        self._ask.send(_WANTED)
+        return self._receive(self._fds[1])
 
     def _receive(self, result: int) -> _Made:
-        received = _read_all(result, self._patience)
-        if not received:
-            raise _CannotTell("the copy of the process died")
-        return _Made(*marshal.loads(received))
+        end = time.monotonic() + self._patience
+        size = int.from_bytes(self._read(result, 8, end), "big")
+        error, is_of_files, written, sizes, buffers = marshal.loads(self._read(result, size, end))
+        return _Made(error, is_of_files, written, sizes, buffers)
+
+    def _read(self, fd: int, size: int, end: float) -> bytes:
+        """Read from a pipe.
+
+        Args:
+            fd: the pipe.
+            size: how many bytes.
+            end: the time, by the monotonic clock, at which there is no use in waiting any more.
+
+        Raises:
+            _CannotTell: it is that time, or there will be no more.
+        """
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        pieces: list[bytes] = []
+        while size:
+            if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+                raise _CannotTell(f"stock was not through after {self._patience:g} s")
+            piece = os.read(fd, min(size, 1 << 20))
+            if not piece:
+                raise _CannotTell("the copy of the process died")
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
     def end(self, is_stuck: bool) -> None:
         """End both.
@@ -387,37 +565,18 @@ class _Copies:
             is_stuck: they may never end by themselves.
         """
         with contextlib.suppress(OSError):  # they have ended
-            if is_stuck:
+            if is_stuck and self._pid:
+                os.kill(self._pid, signal.SIGKILL)
                 os.killpg(self._pid, signal.SIGKILL)
-            else:
-                os.write(self._ask, _NOT_WANTED)
-        for fd in (self._ask, *self._results):
+            elif self._ask is not None:
+                self._ask.send(_NOT_WANTED)
+        if self._ask is not None:
+            self._ask.close()
+        for fd in self._fds:
             os.close(fd)
-        with contextlib.suppress(ChildProcessError):  # the program waits for whatever ends
-            os.waitpid(self._pid, 0)
-
-
-def _read_all(fd: int, patience: float) -> bytes:
-    """Read from a pipe to its end.
-
-    Args:
-        fd: the pipe.
-        patience: for how many seconds.
-
-    Raises:
-        _CannotTell: they are over.
-    """
-    end = time.monotonic() + patience
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    pieces: list[bytes] = []
-    while True:
-        if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
-            raise _CannotTell(f"stock was not through after {patience:g} s")
-        piece = os.read(fd, 1 << 20)
-        if not piece:
-            return b"".join(pieces)
-        pieces.append(piece)
+        if self._pid:
+            with contextlib.suppress(ChildProcessError):  # the program waits for whatever ends
+                os.waitpid(self._pid, 0)
 
 
 @dataclasses.dataclass
@@ -425,16 +584,14 @@ class _Dump:
     """A dump that has begun.
 
     Attributes:
-        frame: the frame of `Pickler.dump`.
         pickler: the class of the pickler.
-        output: what tells what is written.
+        use: what tells what comes of it.
         copies: those that do the same.
         why: for what reason there are none; else empty.
     """
 
-    frame: FrameType
-    pickler: str
-    output: _Output | None = None
+    pickler: str = ""
+    use: _Use | None = None
     copies: _Copies | None = None
     why: str = ""
 
@@ -444,16 +601,19 @@ class Beside:
 
     Args:
         log: the file to which a line is added for each dump.
-        every: compare one dump in so many.
+        every: compare one dump in so many, at random, and the first one.
         patience: seconds that stock may take for a dump, from the end of ours.
     """
 
     def __init__(self, log: Path, every: int = 1, patience: float = PATIENCE) -> None:
-        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._log = log.absolute()  # not kept open: the program may close all files that it does not know
         self._every = every
         self._patience = patience
-        self._seen = 0
-        self._dumps: dict[int, list[_Dump]] = {}  # by thread; the innermost is the last
+        self._random = random.Random()
+        self._is_first = True
+        self._dumps: dict[FrameType, _Dump] = {}
+        self._lock: Any = threading.Lock()  # so that there is an event of what is raised while there is a dump
+        register_at_fork(after_in_child=self._lock._at_fork_reinit)
 
     def start(self) -> None:
         """Compare from now on.
@@ -461,94 +621,141 @@ class Beside:
         Raises:
             RuntimeError: all of `sys.monitoring`'s tools are in use.
         """
-        monitoring = _monitoring
-        events = monitoring.events
-        free = [tool for tool in range(6) if monitoring.get_tool(tool) is None]
+        events = _monitoring.events
+        free = [tool for tool in range(6) if _monitoring.get_tool(tool) is None]
         if not free:
             raise RuntimeError("all tools of sys.monitoring are in use")
         self._tool = tool = free[-1]
-        monitoring.use_tool_id(tool, "fastpickle")
-        monitoring.register_callback(tool, events.PY_START, self._began)
-        monitoring.register_callback(tool, events.PY_RETURN, self._returned)
-        monitoring.register_callback(tool, events.PY_UNWIND, self._raised)
-        monitoring.set_local_events(tool, _DUMP, events.PY_START | events.PY_RETURN)
-        monitoring.set_events(tool, events.PY_UNWIND)  # there is no such event of one function only
+        _monitoring.use_tool_id(tool, "fastpickle")
+        _monitoring.register_callback(tool, events.PY_START, self._began)
+        _monitoring.register_callback(tool, events.PY_RETURN, self._returned)
+        _monitoring.register_callback(tool, events.PY_UNWIND, self._raised)
+        for code in _DUMP, _DUMPS:
+            _monitoring.set_local_events(tool, code, events.PY_START | events.PY_RETURN)
 
     def stop(self) -> None:
         """Compare no more."""
         _monitoring.set_events(self._tool, 0)
-        _monitoring.set_local_events(self._tool, _DUMP, 0)
+        for code in _DUMP, _DUMPS:
+            _monitoring.set_local_events(self._tool, code, 0)
         _monitoring.free_tool_id(self._tool)
-        os.close(self._log)
 
     def _began(self, code: CodeType, offset: int) -> None:
         frame = sys._getframe(1)
         caller = frame.f_back
-        self._seen += 1
-        if self._seen % self._every or (caller and caller.f_globals.get("__name__") in _NOT_OF_THE_PROGRAM):
+        if caller and (caller.f_code is _DUMPS or caller.f_globals.get("__name__") == _NOT_OF_THE_PROGRAM):
             return
-        pickler, obj = frame.f_locals["self"], frame.f_locals["obj"]
-        dump = _Dump(frame, f"{type(pickler).__module__}.{type(pickler).__qualname__}")
+        if self._every > 1 and not self._is_first and self._random.random() * self._every >= 1:
+            return
+        self._is_first = False
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        dump = _Dump()
         try:
-            if "_fastpickle_plan" in vars(pickler):
-                raise _CannotTell("the pickler is dumping already")
-            dump.output = _output_of(pickler)
-            dump.copies = _Copies(pickler, obj, dump.output, self._patience)
-            dump.output.begin()
+            self._begin(dump, frame, code, signals)
         except Exception as exc:  # an audit hook may forbid the fork by any; nothing of this is the program's
             dump.why = _reason(exc)
-        self._dumps.setdefault(threading.get_ident(), []).append(dump)
+        finally:
+            with self._lock:
+                self._dumps[frame] = dump
+                _monitoring.set_events(self._tool, _monitoring.events.PY_UNWIND)  # there is none of one function only
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)  # what has come meanwhile is handled now
+
+    def _begin(self, dump: _Dump, frame: FrameType, code: CodeType, signals: set[Any]) -> None:
+        given = frame.f_locals
+        obj = given["obj"]
+        if code is _DUMPS:
+            dump.pickler = "fastpickle.dumps"
+            arguments = {name: given[name] for name in ("protocol", "fix_imports", "buffer_callback")}
+            if arguments["buffer_callback"] is not None:
+                raise _CannotTell("dumps() with a buffer_callback: only picklers are compared then")
+            use = _Use(None, lambda: _stock_dumps(obj, **arguments))
+        else:
+            pickler = given["self"]
+            dump.pickler = f"{type(pickler).__module__}.{type(pickler).__qualname__}"
+            if "_fastpickle_plan" in vars(pickler):
+                raise _CannotTell("the pickler is dumping already")
+            use = _Use(pickler, lambda: StockPickler.dump(pickler, obj))
+        dump.copies = _Copies(use, frame, signals, self._patience)
+        dump.use = use
+        use.begin()
 
     def _returned(self, code: CodeType, offset: int, value: object) -> None:
-        self._ended(sys._getframe(1), None)
+        self._ended(sys._getframe(1), None, value)
 
     def _raised(self, code: CodeType, offset: int, exc: BaseException) -> None:
-        if code is _DUMP:
-            self._ended(sys._getframe(1), exc)
+        if code is _DUMP or code is _DUMPS:
+            self._ended(sys._getframe(1), exc, None)
 
-    def _ended(self, frame: FrameType, exc: BaseException | None) -> None:
-        dumps = self._dumps.get(threading.get_ident())
-        if not dumps or dumps[-1].frame is not frame:
+    def _ended(self, frame: FrameType, exc: BaseException | None, value: object) -> None:
+        if frame not in self._dumps:
             return
-        dump = dumps.pop()
-        record = Record(dump.pickler, NOT_COMPARED, dump.why)
-        if dump.output and dump.copies:
-            is_stuck = True
-            try:
-                record = _compare(dump, _made(exc, dump.output), dump.copies)
-                is_stuck = False
-            except Exception as why:
-                record = Record(dump.pickler, NOT_COMPARED, _reason(why))
-            finally:
-                dump.copies.end(is_stuck)
-        os.write(self._log, json.dumps(dataclasses.asdict(record)).encode() + b"\n")
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            with self._lock:
+                dump = self._dumps.pop(frame)
+                if not self._dumps:
+                    _monitoring.set_events(self._tool, 0)
+            record = Record(dump.pickler, NOT_COMPARED, dump.why)
+            if dump.copies and dump.use:
+                is_stuck = True
+                try:
+                    record = _compare(dump, dump.use.end(exc, value), exc, frame)
+                    is_stuck = False
+                except Exception as why:
+                    record = Record(dump.pickler, NOT_COMPARED, _reason(why))
+                finally:
+                    dump.copies.end(is_stuck)
+            with contextlib.suppress(OSError):
+                self._write(record)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+
+    def _write(self, record: Record) -> None:
+        log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(log, json.dumps(dataclasses.asdict(record)).encode() + b"\n")
+        finally:
+            os.close(log)
 
 
 def _reason(exc: Exception) -> str:
     return str(exc) if isinstance(exc, _CannotTell) else repr(exc)
 
 
-def _compare(dump: _Dump, ours: _Made, copies: _Copies) -> Record:
+def _compare(dump: _Dump, ours: _Made, exc: BaseException | None, frame: FrameType) -> Record:
     """Compare what ours made with what the copies make.
 
     Args:
         dump: the dump that has ended.
         ours: what came of it.
-        copies: those that do the same by stock.
+        exc: what it raised.
+        frame: that of `Pickler.dump` or `dumps`.
 
     Raises:
         _CannotTell: stock does not do the same twice, or does not end.
     """
-    stock = copies.first()
+    assert dump.copies is not None
+    if exc is not None and _is_of_a_signal(exc):
+        raise _CannotTell("a signal's handler ended it")
+    stock = dump.copies.first()
     said = ours.differs_from(stock)
     if not said:
         return Record(dump.pickler, IDENTICAL, size=len(ours.written))
+    if stock.is_of_files and not ours.error:
+        raise _CannotTell("in a copy of the process, which has no pipes and sockets, stock failed")
     if stock.error.startswith("RecursionError"):
         raise _CannotTell("stock reached the recursion limit")
-    again = copies.second()
-    if again != stock:
+    if dump.copies.second() != stock:
         raise _CannotTell("stock itself does not write the same twice")
-    return Record(dump.pickler, DIFFERENT, "", len(ours.written), list(_lines_of(dump.frame.f_back))[::-1], said)
+    return Record(dump.pickler, DIFFERENT, "", len(ours.written), list(_lines_of(frame.f_back))[::-1], said)
+
+
+def _is_of_a_signal(exc: BaseException) -> bool:
+    """Tell whether it comes from a signal's handler."""
+    codes = [getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()]
+    return isinstance(exc, KeyboardInterrupt) or any(
+        frame.f_code in codes for frame, _ in traceback.walk_tb(exc.__traceback__)
+    )
 
 
 def _lines_of(frame: FrameType | None) -> Iterator[str]:

@@ -36,10 +36,10 @@ def around_difference(expected: bytes, got: bytes) -> list[str]:
     if first is None:
         first = _first_difference(opcodes, opcodes_got) or 0
     return [
-        f"bytes, from {at}: expected {len(expected)} of them, got {len(got)}",
-        "  expected:",
+        f"bytes, from {at}: stock wrote {len(expected)} of them, ours {len(got)}",
+        "  stock:",
         *_lines(opcodes, first),
-        "  got:",
+        "  ours:",
         *_lines(opcodes_got, first),
     ]
 

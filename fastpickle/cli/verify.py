@@ -10,21 +10,27 @@ Not for: times, which the comparing spoils.
 from __future__ import annotations
 
 import argparse
+import atexit
+import builtins
 import collections
+import contextlib
+import functools
 import importlib
+import importlib.machinery
+import importlib.util
+import io
 import os
-import runpy
 import sys
 import tempfile
-import traceback
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import fastpickle
 
 if TYPE_CHECKING:
-    from fastpickle.cli._beside import Record
+    from fastpickle.cli._beside import Beside, Record
 
 __all__ = ["add_command", "report", "run", "why_not"]
 
@@ -41,8 +47,9 @@ DESCRIPTION: Final = """\
 Run a program with fastpickle installed, and compare what each of its dumps writes with what stock writes.
 
 As a dump begins, a copy of the process is made, in which stock dumps the same object; so it costs some milliseconds
-a dump, and what stock does to the objects does not reach the program. What a copy writes to files, pipes and sockets
-is thrown away; whatever else your code does outside of the process while it is pickled, it does once more.
+a dump, and what stock does to the objects does not reach the program. What the copy writes to files, pipes and sockets
+is thrown away. Whatever else your code does outside of the process while it is pickled, it does once more, at the same
+time: do not use it where hooks write to a database, or to memory that processes share.
 """
 
 EPILOG: Final = """\
@@ -51,11 +58,14 @@ examples:
   python -m fastpickle verify -m pytest tests          a test suite
   python -m fastpickle verify --every 20 -m pytest     one dump in twenty, where there are many
 
-It sees the picklers that install() accelerates: pickle._Pickler and what inherits from it (dill, joblib, datasets,
-...), in this process and in those that it forks; not in those that are started anew, as by multiprocessing's "spawn".
+It sees fastpickle.dumps, and the picklers that install() accelerates: pickle._Pickler and what inherits from it (dill,
+joblib, datasets, ...), in this process and in those that it forks; not in those that are started anew, as by
+multiprocessing's "spawn". It compares what is written, in which pieces a file of Python's gets it, buffers out of band,
+and errors; not how often hooks are called. Who waits for any process that ends (os.wait, SIGCHLD) sees the copies.
 It needs Linux, and CPython 3.12 or later.
 
-exit status: 1 if a dump differs from stock's; 2 if nothing can be compared here; else the program's own
+exit status: 1 if a dump differs from stock's, whatever the program's; 2 if nothing can be run or compared here; else
+the program's own. A program that ends by os._exit() or by a signal has no report; --log has what came before.
 """
 
 
@@ -83,8 +93,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         usage="%(prog)s [--every N] [--log FILE] [--timeout SECONDS] (SCRIPT | -m MODULE) [ARGUMENT ...]",
     )
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as python -m does")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="compare one dump in N (default: each)")
-    parser.add_argument("--log", metavar="FILE", help="add a line of JSON for each dump to FILE")
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="compare one dump in N, at random (default: each)"
+    )
+    parser.add_argument("--log", metavar="FILE", help="write a line of JSON for each dump to FILE")
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="how long to wait for stock (default: 60)"
     )
@@ -107,40 +119,53 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"fastpickle verify: {trouble}", file=sys.stderr)
         return 2
     _beside = importlib.import_module("fastpickle.cli._beside")  # which only where it works can be imported
-    pid = os.getpid()
-    log = Path(arguments.log or tempfile.mkstemp(prefix="fastpickle-")[1]).absolute()  # the program may go elsewhere
-    log.write_bytes(b"")
-    beside = _beside.Beside(log, arguments.every, arguments.timeout)
-    fastpickle.install()
-    beside.start()
     try:
-        status = _run_program(arguments.program, arguments.arguments, arguments.is_module)
-    finally:
-        beside.stop()
-    if os.getpid() != pid:  # the program has forked, and this is not the process that was started
-        return status
-    records = _beside.read_log(log)
-    if not arguments.log:
+        log = Path(
+            arguments.log or tempfile.mkstemp(prefix="fastpickle-")[1]
+        ).absolute()  # the program may go elsewhere
+        log.write_bytes(b"")
+        start = _program(arguments.program, arguments.arguments, arguments.is_module)
+        beside = _beside.Beside(log, arguments.every, arguments.timeout)
+        fastpickle.install()
+        beside.start()
+    except (OSError, ImportError, SyntaxError, RuntimeError) as exc:
+        print(f"fastpickle verify: {exc}", file=sys.stderr)
+        return 2
+    # What is registered first runs last: behind the program's threads, its processes, and what it registers itself.
+    atexit.register(_end, os.getpid(), beside, log, is_kept=bool(arguments.log))
+    return _status_of(start)
+
+
+def _end(pid: int, beside: Beside, log: Path, is_kept: bool) -> None:
+    """Report, at the end of the process that was started; one that the program has forked does nothing."""
+    if os.getpid() != pid:
+        return
+    beside.stop()
+    records = importlib.import_module("fastpickle.cli._beside").read_log(log)
+    if not is_kept:
         log.unlink()
-    print("", *report(records), sep="\n", file=sys.stderr)
-    return 1 if any(record.said for record in records) else status
+    for stream in sys.stdout, sys.stderr:
+        with contextlib.suppress(Exception):  # the program may have closed it, or put something else there
+            stream.flush()
+    with contextlib.suppress(OSError):
+        os.write(2, ("\n" + "\n".join(report(records)) + "\n").encode())
+    if any(record.said for record in records):
+        os._exit(1)
 
 
 def _why_unusable(arguments: argparse.Namespace) -> str | None:
     """Say what is wrong with the arguments; None if nothing is."""
     if arguments.every < 1:
         return f"--every {arguments.every}: one dump in how many? At least 1"
-    if not arguments.timeout > 0:
-        return f"--timeout {arguments.timeout:g}: must be more than 0 seconds"
-    if arguments.log and not Path(arguments.log).absolute().parent.is_dir():
-        return f"--log {arguments.log}: there is no such folder"
-    if not arguments.is_module and not Path(arguments.program).exists():
+    if not 0 < arguments.timeout < 1e6:
+        return f"--timeout {arguments.timeout:g}: must be a number of seconds"
+    if not arguments.is_module and not Path(arguments.program).is_file():
         return f"{arguments.program}: there is no such file; for a module it is -m {arguments.program}"
     return None
 
 
-def _run_program(program: str, arguments: Sequence[str], is_module: bool) -> int:
-    """Run a program as ``__main__``.
+def _program(program: str, arguments: Sequence[str], is_module: bool) -> Callable[[], None]:
+    """Make ready to run a program as ``__main__``, as Python would.
 
     Args:
         program: the file, or the name of the module.
@@ -148,25 +173,54 @@ def _run_program(program: str, arguments: Sequence[str], is_module: bool) -> int
         is_module: it is a module.
 
     Returns:
-        The exit status that it would have had.
+        What runs it.
+
+    Raises:
+        OSError, ImportError, SyntaxError: there is none.
     """
-    sys.argv[:] = [program, *arguments]
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = builtins
+    if is_module:
+        spec: Any = importlib.util.find_spec(program)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{program}.__main__")
+        get_code = getattr(spec and spec.loader, "get_code", None)
+        code = get_code and get_code(spec.name)
+        if not code:
+            raise ImportError(f"{program}: there is no such module, or it cannot be run")
+        file: Any = spec.origin
+        main.__spec__, main.__loader__, main.__package__ = spec, spec.loader, spec.parent
+    else:
+        file = str(Path(program).resolve())
+        with io.open_code(file) as source:
+            code = compile(source.read(), file, "exec", dont_inherit=True)
+        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
+        if not getattr(sys.flags, "safe_path", False):  # from 3.11 on
+            sys.path[0] = os.path.dirname(file)
+    main.__file__ = file
+    sys.argv[:] = [file if is_module else program, *arguments]
+    _kept.append(sys.modules["__main__"])
+    sys.modules["__main__"] = main  # for good: threads and functions for the end may outlive the program
+    return functools.partial(exec, code, main.__dict__)
+
+
+_kept: list[types.ModuleType] = []
+"""What was ``__main__``: a module that nobody has is emptied."""
+
+
+def _status_of(start: Callable[[], None]) -> int:
+    """Run a program, and give the exit status that it would have had."""
     try:
-        if is_module:
-            runpy.run_module(program, run_name="__main__", alter_sys=True)
-        else:
-            sys.path[0] = str(Path(program).resolve().parent)
-            runpy.run_path(program, run_name="__main__")
+        start()
     except SystemExit as exc:
         if exc.code is None or isinstance(exc.code, int):
             return exc.code or 0
         print(exc.code, file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BaseException:
-        traceback.print_exc()
-        return 1
+    except BaseException as exc:
+        trace = exc.__traceback__
+        sys.excepthook(type(exc), exc, trace and trace.tb_next)  # without the line of ours
+        return EXIT_INTERRUPTED if isinstance(exc, KeyboardInterrupt) else 1
     return 0
 
 
@@ -186,7 +240,7 @@ def report(records: Sequence[Record]) -> list[str]:
     if len(different) > SHOWN:
         lines += [f"... and {len(different) - SHOWN} more", ""]
     if not records:
-        return [*lines, "fastpickle verify: no dump was seen"]
+        return ["fastpickle verify: no dump was seen"]
     results = collections.Counter((record.pickler, record.result) for record in records)
     picklers = sorted({record.pickler for record in records})
     width = max(map(len, picklers))
@@ -196,6 +250,6 @@ def report(records: Sequence[Record]) -> list[str]:
     reasons = collections.Counter(record.why for record in records if record.why)
     lines += ["", *(f"not compared: {count}: {why}" for why, count in reasons.most_common())]
     size = sum(record.size for record in records)
-    verdict = f"{len(different)} DIFFERENT" if different else "none different"
     compared = len(records) - reasons.total()
+    verdict = f"{len(different)} DIFFERENT" if different else "none different" if compared else "NOTHING COMPARED"
     return [*lines, f"{compared} of {len(records)} dumps compared with stock's, {size:,} bytes: {verdict}"]
