@@ -282,7 +282,8 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
             t = type(obj)
             if plan is None or not plan.goes_by_hooks:
                 if plan is None and (
-                    (type(t) is type and t in _ATOMS) or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
+                    (type(t) is type and t in _ATOMS)
+                    or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
                 ):
                     plan = PLAIN  # nothing to be gained; asked here, since stock needs no frame more for it either
                 elif not plan:

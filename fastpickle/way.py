@@ -93,7 +93,9 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         elif (
             save in hooks.choosy_saves  # a library has its own way to save functions ...
             and not may_be_plain(obj, t)
-            and not (is_worth := t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t))
+            and not (
+                is_worth := type(t) is type and t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t)
+            )
             and not (is_hash and begins_with_array(pickler, obj, t))
         ):
             plan = COLD if is_hash else ASIDE
@@ -113,6 +115,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             if (
                 rule is not None
                 and rule is not hooks.STOCK_RULE
+                and type(t) is type
                 and t in _SHORT
                 and 0 < len(obj) < FEWEST
                 and not is_worth

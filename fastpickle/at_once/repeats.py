@@ -19,6 +19,7 @@ from typing import Any
 from .. import hooks
 from .._stdlib import TELLS_WHOSE
 from ..interrupts import is_interrupt
+from ..objects.asked import METACLASS_IDS
 from ..objects.last import MOST_OF_FEW, are_few, last, types_at_top
 from ..objects.likely import is_for_stock, is_leaf
 from ..older import overrides_batches
@@ -68,7 +69,8 @@ def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
             return
         types = types_at_top(obj, t)
         is_choice = hooks.choosy_saves.get(save, is_for_stock)
-        refused = [x for x in types if is_for_stock(x) or is_choice(x)]
+        # Of another metaclass, which may have a hash of its own, nothing is asked.
+        refused = [x for x in types if is_for_stock(x) or id(type(x)) not in METACLASS_IDS or is_choice(x)]
         if refused or (types and save is hooks.own_save):
             last.remember_few(save, refused or types, refused)
         elif t is type or is_leaf(t):  # else a library's went so for something below, perhaps

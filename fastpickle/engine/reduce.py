@@ -369,13 +369,14 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
     a type is kept until somebody's code runs, which might change the class; the object's own attributes are looked at
     each time.
     """
+    if type(t) is not type:
+        return False
     if t not in dump.nobodys:
         if not dump.looks:
             return False
         dump.looks -= 1  # where code of others runs between the objects, the looks cost more than they give
         if (
-            type(t) is not type
-            or is_somebodys(t)  # most often: what comes next takes 5 us
+            is_somebodys(t)  # most often: what comes next takes 5 us
             or not t.__dictoffset__
             or any("__slots__" in vars(c) for c in t.__mro__[:-1])
             or not is_plain_class(t)

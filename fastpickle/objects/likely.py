@@ -284,6 +284,8 @@ def is_little(reduced: tuple[Any, ...]) -> bool:
 
 def _has_only_atoms(obj: Any, t: type) -> bool:
     """Tell whether there are only a few atoms in the `__dict__` of an instance, which is asked for nowhere else."""
+    if id(type(t)) not in METACLASS_IDS:  # nothing is asked of another one
+        return False
     if not t.__dictoffset__ or not is_plain_class(t) or not all(c.__flags__ & HEAP_TYPE for c in t.__mro__[:-1]):
         return False  # the reduce of an exception, or of a partial, gives a `__dict__` once somebody has asked for it
     state = obj.__dict__

@@ -135,9 +135,13 @@ def _is_tiny(obj: Any) -> bool:
     """Tell whether an object is an atom, or a list or tuple of three at the most: a plan for it takes longer."""
     t = type(obj)
     if t is not list and t is not tuple:
-        return t in _ATOMS
+        return _is_atom(t)
     n = len(obj)
-    return n == 0 or (n <= 3 and type(obj[0]) in _ATOMS and type(obj[n // 2]) in _ATOMS and type(obj[n - 1]) in _ATOMS)
+    return n == 0 or (n <= 3 and _is_atom(type(obj[0])) and _is_atom(type(obj[n // 2])) and _is_atom(type(obj[n - 1])))
+
+
+def _is_atom(t: type) -> bool:
+    return type(t) is type and t in _ATOMS  # another metaclass may have a hash of its own
 
 
 def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None) -> None:

@@ -108,6 +108,27 @@ class Break(BaseException):
     """An exception of our own that is no Exception."""
 
 
+def _noting(name: str, note: Callable[[str], None]) -> Callable[..., Any]:
+    """Make a function of a metaclass that writes down what it is asked, and does what `type`'s does."""
+    original = getattr(type, name)
+
+    def function(cls: type, *args: Any) -> Any:
+        note(args[0] if name == "__getattribute__" else name)
+        return original(cls, *args)
+
+    return function
+
+
+#: What a metaclass has of its own, given what writes down that it was asked for.
+METACLASSES: dict[str, Callable[[Callable[[str], None]], dict[str, Any]]] = {
+    "hash": lambda note: {"__hash__": _noting("__hash__", note)},
+    "equality": lambda note: {"__eq__": _noting("__eq__", note), "__hash__": type.__hash__},
+    "attributes": lambda note: {"__getattribute__": _noting("__getattribute__", note)},
+    "checks": lambda note: {name: _noting(name, note) for name in ("__instancecheck__", "__subclasscheck__")},
+    "no hash": lambda note: {"__hash__": None},
+}
+
+
 class EvilSuite(Suite):
     """Changes in the middle of a dump."""
 
@@ -275,6 +296,39 @@ class EvilSuite(Suite):
                     copyreg.dispatch_table.pop(cls, None)
 
             self.check(steps, protocols=self.some(place, name), case=name)
+
+    @pytest.mark.parametrize("what", METACLASSES)
+    def test_metaclass_is_asked_what_stock_asks(self, what: str) -> None:
+        """A metaclass's own functions are called as often as by stock, wherever its instances are; a hash is missed."""
+        shapes: dict[str, Callable[[Any], Any]] = {
+            "alone": lambda cls: cls(a=1),
+            "the class": lambda cls: cls,
+            "little": lambda cls: [cls(a=1)],
+            "in a tuple": lambda cls: (1, cls(a=1)),
+            "many": lambda cls: [cls(a=i) for i in range(60)],
+            "behind numbers": lambda cls: [*range(300), cls(a=1)],
+            "rows": lambda cls: [{"a": i, "b": cls(a=i)} for i in range(30)],
+            "chain": lambda cls: [cls(a=cls(a=i)) for i in range(20)],
+        }
+        for name, shape in shapes.items():
+
+            def steps(run: Run) -> None:
+                asked: list[str] = []
+                original = objects.Other
+                meta = type("Meta", (type,), METACLASSES[what](asked.append))
+                objects.Other = cls = meta("Other", (objects.Plain,), {"__module__": objects.__name__})  # type: ignore[misc]
+                try:
+                    for _ in range(3):
+                        obj = shape(cls)
+                        asked.clear()
+                        try:
+                            run.pickler.dump(obj)
+                        finally:
+                            run.calls += [(what, *sorted(asked))]
+                finally:
+                    objects.Other = original  # type: ignore[misc]
+
+            self.check(steps, protocols=self.some(what, name), case=name)
 
     def test_code_in_a_default_reduce(self) -> None:
         """Every place from which `object.__reduce_ex__` may run somebody's code, which changes the pickler."""
