@@ -307,6 +307,197 @@ def test_program_that_forbids_or_fails_forks(tmp_path: Path) -> None:
     assert done.whys == ["RuntimeError('no forks here')"]
 
 
+@works
+def test_files_that_the_program_closes_and_locks(tmp_path: Path) -> None:
+    """Nothing is written to files that took the numbers of ones of ours, and locks are not let go of."""
+    done = verified(
+        tmp_path,
+        """
+        import fcntl, subprocess
+        os.closerange(3, 256)
+        first, second = open('first', 'wb'), open('second', 'wb')
+        fcntl.lockf(second, fcntl.LOCK_EX)
+        dump([1])
+        dump([1], second)
+        lock = "import fcntl; fcntl.lockf(open('second', 'ab'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        taken = subprocess.run([sys.executable, '-c', lock], stderr=subprocess.PIPE).returncode == 0
+        second.close()
+        print(taken, os.path.getsize('first'), pickle.load(open('second', 'rb')))
+        """,
+    )
+    assert (done.status, done.out) == (0, "False 0 [1]\n"), done.err
+    assert done.results == ["identical"] * 2
+
+
+@works
+def test_signals_reach_the_program(tmp_path: Path) -> None:
+    """What a handler raises is raised in the program, however often, and Ctrl-C ends it; no copy is left."""
+    done = verified(
+        tmp_path,
+        """
+        import signal, time
+        class Late(Exception): pass
+        def late(*_): raise Late
+        signal.signal(signal.SIGALRM, late)
+        count = 0
+        for i in range(40):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.002 + i / 10000)
+                while True:
+                    dump([i])
+            except Late:
+                count += 1
+        print(count, len(os.listdir('/proc/self/fd')) < 9, open(f'/proc/self/task/{os.getpid()}/children').read())
+        class Interrupted:
+            def __reduce__(self):
+                if fastpickle.is_installed():
+                    os.kill(os.getpid(), signal.SIGINT)
+                return str, ()
+        dump(Interrupted())
+        """,
+    )
+    assert (done.status, done.out) == (130, "40 True \n"), done.err
+    assert "different" not in done.results
+    assert done.whys[-1] == "a signal's handler ended it"
+
+
+@works
+def test_difference_is_told_where_broken_pipes_kill(tmp_path: Path) -> None:
+    """A program that lets SIGPIPE end it is not ended by us."""
+    done = verified(tmp_path, "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL); dump(Odd()); dump([1])")
+    assert (done.results, done.status) == (["different", "identical"], 1)
+
+
+@works
+@pytest.mark.parametrize("spare", range(2, 14, 2))
+def test_too_few_files(tmp_path: Path, spare: int) -> None:
+    """Where no more files can be opened nothing hangs, and nothing is left open."""
+    done = verified(
+        tmp_path,
+        f"""
+        import resource
+        count = len(os.listdir('/proc/self/fd')) - 1
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count + {spare}, count + {spare}))
+        dump([1]); dump([2])
+        print(len(os.listdir('/proc/self/fd')) - 1 == count)
+        """,
+        "--timeout",
+        "5",
+    )
+    assert (done.status, done.out) == (0, "True\n"), done.err
+    assert set(done.results) <= {"identical", "not compared"}
+
+
+@works
+def test_exceptions_near_the_recursion_limit(tmp_path: Path) -> None:
+    """Functions that do not pickle raise what they raise without us, at any depth."""
+    program = """
+        def deep(n):
+            if n == 0: raise ValueError
+            deep(n - 1)
+        found = set()
+        dump([1])
+        for n in range(900, 1000):
+            try: deep(n)
+            except (ValueError, RecursionError) as exc: found.add((n, type(exc).__name__))
+        print(len([1 for n, name in found if name == 'ValueError']))
+    """
+    (tmp_path / "plain.py").write_text(textwrap.dedent(BEGINNING) + textwrap.dedent(program))
+    alone = subprocess.run([sys.executable, "plain.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = verified(tmp_path, program)
+    assert 0 <= int(alone.stdout) - int(done.out) <= 8  # the frames of `python -m fastpickle verify` itself
+
+
+# It tells what differs from what cannot be told.
+
+
+@works
+def test_buffers_out_of_band_are_compared(tmp_path: Path) -> None:
+    """What a buffer_callback is given counts."""
+    done = verified(
+        tmp_path,
+        """
+        class Buffer:
+            def __init__(self, stock, fast): self.data = stock, fast
+            def __reduce_ex__(self, protocol):
+                return bytes, (pickle.PickleBuffer(self.data[fastpickle.is_installed()]),)
+        taken = []
+        dump([Buffer(b'1' * 99, b'1' * 99)], protocol=5, buffer_callback=taken.append)
+        dump([Buffer(b'stock', b'fast')], protocol=5, buffer_callback=taken.append)
+        print(len(taken))
+        """,
+    )
+    assert (done.results, done.out) == (["identical", "different"], "2\n")
+    assert "buffers out of band, stock: [(5, False)]" in done.said
+
+
+@works
+def test_dumps_of_ours_is_compared(tmp_path: Path) -> None:
+    """`fastpickle.dumps` makes no pickler, most often, and is compared once."""
+    done = verified(
+        tmp_path,
+        """
+        import collections
+        for obj in [1, 2], collections.Counter('abc'), Odd(), lambda: 1:
+            try: fastpickle.dumps(obj)
+            except (AttributeError, pickle.PicklingError): pass
+        fastpickle.dumps([1], 2, fix_imports=False)
+        """,
+    )
+    assert done.results == ["identical", "identical", "different", "identical", "identical"], done.err
+
+
+@works
+def test_sockets_and_addresses_make_no_difference(tmp_path: Path) -> None:
+    """A copy writes to no socket, and hears from none; an address in the bytes is none that a second copy has."""
+    done = verified(
+        tmp_path,
+        """
+        import socket
+        ours, theirs = socket.socketpair()
+        file = ours.makefile('wb')
+        dump([1, 2], file)
+        file.flush()
+        class Asks:
+            def __reduce__(self):
+                ours.sendall(b'x')
+                return str, (theirs.recv(1),)
+        print(pickle.loads(theirs.recv(99)), end=' ')
+        dump(Asks())
+        theirs.setblocking(False)
+        try: print(theirs.recv(9))
+        except BlockingIOError: print('nothing')
+        class Address:
+            def __reduce__(self): return str, (repr(object()) + repr(id([])),)
+        for _ in range(20):
+            dump(Address())
+        """,
+    )
+    assert done.out == "[1, 2] nothing\n"
+    assert done.results[:2] == ["identical", "not compared"], done.err
+    assert "no pipes and sockets" in done.whys[1]
+    assert "different" not in done.results
+
+
+@works
+def test_program_that_uninstalls(tmp_path: Path) -> None:
+    """A memo that is still with C is found by the copy, also when fastpickle is not installed any more."""
+    done = verified(
+        tmp_path,
+        """
+        other = fastpickle.Pickler(io.BytesIO(), 4)
+        other.dump([str(i) for i in range(3000)])
+        fastpickle.uninstall()
+        class Asks(fastpickle.Pickler):
+            def persistent_id(self, obj):
+                return str(len(other.memo)) if obj == 3 else None
+        dump([1, 3], cls=Asks)
+        dump([1])
+        """,
+    )
+    assert done.results == ["identical"] * 2, done.err
+
+
 # It runs a program as Python does.
 
 
@@ -360,13 +551,47 @@ def test_wrong_use_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     script = tmp_path / "x.py"
     script.write_text("")
     wrong = [["nosuch.py"], ["--every", "0", str(script)], ["--timeout", "0", str(script)]]
-    wrong.append(["--log", str(tmp_path / "no" / "log"), str(script)])
+    wrong += [["--log", str(place), str(script)] for place in (tmp_path, tmp_path / "no" / "log")]
+    wrong += [["--timeout", "inf", str(script)], ["-m", "nosuch.module"], [str(tmp_path)]]
     for arguments in wrong:
         assert cli.main(["verify", *arguments]) == 2
         captured = capsys.readouterr()
         assert captured.out == ""
         assert captured.err.startswith("fastpickle verify: ")
         assert captured.err.count("\n") == 1
+
+
+@works
+def test_end_of_a_program(tmp_path: Path) -> None:
+    """Threads and functions for the end find `__main__`, and are seen; so is what forked processes do until then."""
+    done = verified(
+        tmp_path,
+        """
+        import atexit, threading, time
+        class Own: pass
+        def late(): time.sleep(0.2); dump(Own()); print('late')
+        atexit.register(dump, [Own()])
+        sys.excepthook = lambda kind, *_: print(kind.__name__)
+        threading.Thread(target=late).start()
+        print(os.path.isabs(__file__), __package__)
+        1 / 0
+        """,
+    )
+    assert (done.status, done.out) == (1, "True None\nZeroDivisionError\nlate\n"), done.err
+    assert len(done.results) == 2
+    if any(done.whys):  # 3.12 forks no more then
+        assert set(done.whys) == {'RuntimeError("can\'t fork at interpreter shutdown")'}
+    else:
+        assert done.results == ["identical"] * 2
+
+
+@works
+def test_streams_that_are_closed_or_replaced(tmp_path: Path) -> None:
+    """The report goes to the process's stderr, whatever the program does to `sys`."""
+    for last in "sys.stdout.close()", "sys.stderr.close()", "sys.stdout = sys.stderr = io.StringIO()":
+        done = verified(tmp_path, f"dump([1]); {last}")
+        assert done.status == 0, done.err
+        assert "1 of 1 dumps compared" in done.err
 
 
 @works
