@@ -144,7 +144,7 @@ def _first_run(
     Returns:
         Mode, stock included, -> its outcomes.
     """
-    jobs = [Job(mode, unit, _filter(unit, tests)) for mode in (STOCK, *modes) for unit in _units(suite, mode, tests)]
+    jobs = [Job(mode, unit, ids_for(unit, tests)) for mode in (STOCK, *modes) for unit in units_of(suite, mode, tests)]
     progress = Progress(len(jobs))
     waiting = {mode: sum(job.mode == mode for job in jobs) for mode in (STOCK, *modes)}
     runs = {mode: _ModeRun(tests) for mode in (STOCK, *modes)}
@@ -168,7 +168,7 @@ def _first_run(
     return runs
 
 
-def _units(suite: Suite, mode: str, tests: tuple[str, ...]) -> tuple[str, ...]:
+def units_of(suite: Suite, mode: str, tests: tuple[str, ...]) -> tuple[str, ...]:
     """Give the units of a mode, without those that none of the wanted tests can be in."""
     units = suite.units[mode]
     homes = {unit for unit in units for test in tests if _is_in(test, unit)}
@@ -180,7 +180,7 @@ def _is_in(test: str, unit: str) -> bool:
     return test == unit or test.startswith((f"{unit}.", f"{unit}::"))
 
 
-def _filter(unit: str, tests: tuple[str, ...]) -> tuple[str, ...]:
+def ids_for(unit: str, tests: tuple[str, ...]) -> tuple[str, ...]:
     """Give the ids that a child is told; the unit's own id stands for all of its tests."""
     return () if unit in tests else tests
 
@@ -222,7 +222,7 @@ def _second_run(
         Test -> the verdict and the finding in words.
     """
     jobs = {
-        (test, side): Job(side, unit_of[test], _filter(unit_of[test], (test,)))
+        (test, side): Job(side, unit_of[test], ids_for(unit_of[test], (test,)))
         for test in tests
         for side in (STOCK, mode)
     }

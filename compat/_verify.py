@@ -16,6 +16,7 @@ from pathlib import Path
 from compat._children import Children, Job, Result
 from compat._record import FAILED, PASSED
 from compat._report import Progress, print_names
+from compat._run import ids_for, units_of
 from compat._suite import LOG_VARIABLE, MissingInput, Suite
 
 
@@ -43,7 +44,7 @@ def verify_suite(suite: Suite, modes: tuple[str, ...], tests: tuple[str, ...], j
         log = Path(folder) / "log"
         log.touch()
         children = Children(suite, jobs, timeout, {LOG_VARIABLE: str(log)})
-        every = [Job(mode, unit, tests) for mode in modes for unit in suite.units[mode]]
+        every = [Job(mode, unit, ids_for(unit, tests)) for mode in modes for unit in units_of(suite, mode, tests)]
         progress = Progress(len(every))
         print(f"{suite.version}: {', '.join(modes)}, each dump compared with stock's", flush=True)
         results = children.run(every, lambda result: progress.step(f"{result.job.mode} {result.job.unit}"))

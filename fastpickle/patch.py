@@ -94,11 +94,15 @@ def patched() -> Iterator[None]:
 
 
 def leave_for_good() -> None:
-    """Undo `install()`, and `patched()` in whatever is inside of it: for a process that is to dump once, and to end."""
+    """Undo `install()`, and `patched()` in whatever is inside of it: for a process that is to dump once, and to end.
+
+    No memo is with C after that.
+    """
     global _depth
     if _depth:
         _depth = 1
         _leave()
+    fetch_memos()
 
 
 def _enter() -> None:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ import pytest
 from fastpickle import cli
 from fastpickle.cli import verify
 from fastpickle.cli._disassembly import around_difference
+
+ROOT = Path(__file__).resolve().parent.parent
 
 works = pytest.mark.skipif(bool(verify.why_not()), reason="verify needs Linux, and CPython 3.12 or later")
 
@@ -544,6 +547,20 @@ def test_process_that_the_program_has_forked_reports_nothing(tmp_path: Path) -> 
     done = verified(tmp_path, "dump([1]); pid = os.fork(); dump([2])\nif pid: os.waitpid(pid, 0)")
     assert done.results == ["identical"] * 3
     assert done.err.count("dumps compared") == 1
+
+
+@works
+@pytest.mark.skipif(find_spec("dill") is None, reason="it runs a test of dill's")
+def test_upstreams_tests_are_verified(tmp_path: Path) -> None:
+    """`python -m compat --verify` compares the dumps of a test of dill's in both of its modes."""
+    command = [sys.executable, "-m", "compat", "dill", "--verify", "--test", "test_check.py::test_simple()"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("dill._dill.Pickler")]
+    assert len(counts) == 1
+    assert int(counts[0][0]) >= 2
+    assert counts[0][1:] == ["0", "0"]
+    assert done.stdout.rstrip().endswith(f"{counts[0][0]} passed, 0 failed")
 
 
 def test_wrong_use_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

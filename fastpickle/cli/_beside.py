@@ -40,6 +40,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -47,7 +48,6 @@ from typing import Any, Final
 import fastpickle
 from fastpickle import patch
 from fastpickle._stdlib import Framer, StockPickler, register_at_fork
-from fastpickle.accelerator.lazymemo import fetch_memos
 from fastpickle.cli._disassembly import around_difference
 
 __all__ = ["DIFFERENT", "IDENTICAL", "NOT_COMPARED", "PATIENCE", "Beside", "Record", "read_log"]
@@ -344,7 +344,6 @@ class _Use:
 def _become_stock(pickler: Any) -> None:
     """Take fastpickle out of the stock class, and out of its own."""
     patch.leave_for_good()
-    fetch_memos()
     for name in patch.ATTRIBUTES:
         if name in vars(StockPickler):
             setattr(fastpickle.Pickler, name, vars(StockPickler)[name])
@@ -450,8 +449,13 @@ def _frames_since(frame: FrameType) -> int:
 # What the program's own process does.
 
 
-_filtering: Any = threading.Lock()
-register_at_fork(after_in_child=_filtering._at_fork_reinit)
+def _make_free(lock: Any) -> None:
+    """Let nobody have a lock: for a process that has been forked while another thread had it."""
+    lock._at_fork_reinit()
+
+
+_filtering = threading.Lock()
+register_at_fork(after_in_child=partial(_make_free, _filtering))
 
 
 def _fork() -> int:
@@ -612,8 +616,8 @@ class Beside:
         self._random = random.Random()
         self._is_first = True
         self._dumps: dict[FrameType, _Dump] = {}
-        self._lock: Any = threading.Lock()  # so that there is an event of what is raised while there is a dump
-        register_at_fork(after_in_child=self._lock._at_fork_reinit)
+        self._lock = threading.Lock()  # so that there is an event of what is raised while there is a dump
+        register_at_fork(after_in_child=partial(_make_free, self._lock))
 
     def start(self) -> None:
         """Compare from now on.
