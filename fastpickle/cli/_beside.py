@@ -341,7 +341,7 @@ class _Use:
 # What only a copy of the process does.
 
 
-def _become_stock(pickler: Any) -> None:
+def _become_stock() -> None:
     """Take fastpickle out of the stock class, and out of its own."""
     patch.leave_for_good()
     for name in patch.ATTRIBUTES:
@@ -418,7 +418,7 @@ def _stay_a_copy(use: _Use, frame: FrameType, asked: socket.socket, result: int,
         if asked.recv(1) != _WANTED:
             return
         moved = [bytes(size) for size in range(16, 512, 16) for _ in range(99)]  # what is made now has other addresses
-    _become_stock(use.pickler)
+    _become_stock()
     if isinstance(use.output, _Noted):
         use.output.go_nowhere()
     value, exc = None, None
