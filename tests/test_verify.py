@@ -52,15 +52,22 @@ class Verified:
     said: str
 
 
-def verified(folder: Path, program: str, *options: str, arguments: tuple[str, ...] = ()) -> Verified:
-    """Verify a program, and read the log."""
+def verified(
+    folder: Path,
+    program: str,
+    *options: str,
+    arguments: tuple[str, ...] = (),
+    log: str = "log",
+    reads: bool = True,
+) -> Verified:
+    """Verify a program, and read the log, which has that name in the folder."""
     _beside = importlib.import_module("fastpickle.cli._beside")  # which only where it works can be imported
     script = folder / "program.py"
     script.write_text(textwrap.dedent(BEGINNING) + textwrap.dedent(program))
-    log = folder / "log"
-    command = [sys.executable, "-m", "fastpickle", "verify", "--log", str(log), *options, str(script), *arguments]
+    command = [sys.executable, "-m", "fastpickle", "verify", "--log", str(folder / log), *options, str(script)]
+    command += arguments
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-    records = _beside.read_log(log)
+    records = _beside.read_log(folder / log) if reads else []
     return Verified(
         done.returncode,
         done.stdout,
@@ -306,7 +313,8 @@ def test_program_that_forbids_or_fails_forks(tmp_path: Path) -> None:
         print('done')
         """,
     )
-    assert (done.status, done.out) == (0, "done\n")
+    assert (done.status, done.out) == (2, "done\n")
+    assert "NOTHING COMPARED" in done.err
     assert done.whys == ["RuntimeError('no forks here')"]
 
 
@@ -338,10 +346,11 @@ def test_signals_reach_the_program(tmp_path: Path) -> None:
     done = verified(
         tmp_path,
         """
-        import signal, time
+        import functools, signal, threading, time
         class Late(Exception): pass
         def late(*_): raise Late
-        signal.signal(signal.SIGALRM, late)
+        signal.signal(signal.SIGALRM, functools.partial(late, 1))
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()  # it may be told of a signal, too
         count = 0
         for i in range(40):
             try:
@@ -362,6 +371,74 @@ def test_signals_reach_the_program(tmp_path: Path) -> None:
     assert (done.status, done.out) == (130, "40 True \n"), done.err
     assert "different" not in done.results
     assert done.whys[-1] == "a signal's handler ended it"
+
+
+@works
+def test_programs_files_are_as_they_are_otherwise(tmp_path: Path) -> None:
+    """Files are flushed at the end, also after a difference; who appends to a file does not disturb another one."""
+    done = verified(
+        tmp_path,
+        """
+        one, other = open('log', 'ab'), open('log', 'ab')
+        for file in one, other, one:
+            dump([1, 2], file)
+            file.flush()
+        tail = open('tail', 'w')
+        tail.write('last')
+        dump(Odd())
+        """,
+        log="records",
+    )
+    assert (done.results, done.status) == (["identical"] * 3 + ["different"], 1)
+    assert (tmp_path / "tail").read_text() == "last"
+    assert len((tmp_path / "log").read_bytes()) == 3 * len(pickle.dumps([1, 2], 4))
+
+
+@works
+def test_copy_without_files_of_its_own_dumps_nothing(tmp_path: Path) -> None:
+    """Where no file in memory can be had, the program's files are left alone."""
+    done = verified(
+        tmp_path,
+        """
+        def refuse(name): raise PermissionError(name)
+        os.memfd_create = refuse
+        with open('x', 'wb') as file:
+            dump([1, 2], file)
+        print(os.path.getsize('x') < 25)
+        """,
+    )
+    assert (done.results, done.out) == (["not compared"], "True\n")
+
+
+@works
+def test_log_that_cannot_be_written(tmp_path: Path) -> None:
+    """A difference is a difference, also where it cannot be told which."""
+    for obj, status in ("Odd()", 1), ("1", 2):
+        done = verified(tmp_path, f"os.remove('log'); os.mkdir('log'); dump([{obj}])", reads=False)
+        assert done.status == status, done.err
+        assert "1 of the dumps could not be written" in done.err
+        os.rmdir(tmp_path / "log")
+
+
+@works
+def test_process_that_is_forked_during_a_dump(tmp_path: Path) -> None:
+    """The child lets go of that dump, and its own are compared; the parent's is, too."""
+    done = verified(
+        tmp_path,
+        """
+        class Forks:
+            def __reduce__(self):
+                if fastpickle.is_installed():
+                    pid = os.fork()
+                    if not pid:
+                        dump([2])
+                        os._exit(0)
+                    os.waitpid(pid, 0)
+                return str, ()
+        dump([Forks()])
+        """,
+    )
+    assert done.results == ["identical"] * 2, done.err
 
 
 @works
@@ -387,7 +464,8 @@ def test_too_few_files(tmp_path: Path, spare: int) -> None:
         "--timeout",
         "5",
     )
-    assert (done.status, done.out) == (0, "True\n"), done.err
+    assert done.out == "True\n", done.err
+    assert done.status == (0 if "identical" in done.results else 2)
     assert set(done.results) <= {"identical", "not compared"}
 
 
@@ -569,7 +647,7 @@ def test_wrong_use_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     script.write_text("")
     wrong = [["nosuch.py"], ["--every", "0", str(script)], ["--timeout", "0", str(script)]]
     wrong += [["--log", str(place), str(script)] for place in (tmp_path, tmp_path / "no" / "log")]
-    wrong += [["--timeout", "inf", str(script)], ["-m", "nosuch.module"], [str(tmp_path)]]
+    wrong += [["--timeout", "inf", str(script)], [str(tmp_path)]]
     for arguments in wrong:
         assert cli.main(["verify", *arguments]) == 2
         captured = capsys.readouterr()
@@ -614,7 +692,12 @@ def test_streams_that_are_closed_or_replaced(tmp_path: Path) -> None:
 @works
 def test_program_without_dumps_says_so(tmp_path: Path) -> None:
     """That nothing was compared is no success to be read over."""
-    assert verified(tmp_path, "").err.strip() == "fastpickle verify: no dump was seen"
+    done = verified(tmp_path, "")
+    assert (done.status, done.err.strip()) == (2, "fastpickle verify: no dump was seen")
+    command = [sys.executable, "-m", "fastpickle", "verify", "-m", "nosuch.module"]
+    no_such = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (no_such.returncode, no_such.stdout) == (2, "")
+    assert no_such.stderr.startswith("fastpickle verify: nosuch.module: there is no such module")
 
 
 def test_disassembly_shows_where_pickles_differ() -> None:

@@ -26,6 +26,7 @@ import fcntl
 import io
 import json
 import marshal
+import operator
 import os
 import pickle
 import random
@@ -301,8 +302,13 @@ def _is_regular(file: Any) -> bool:
     elif type(file) is not io.FileIO:
         return False
     about = os.fstat(file.fileno())
-    locks = Path("/proc/locks").read_text(encoding="ascii")
-    return stat.S_ISREG(about.st_mode) and not re.search(rf"POSIX .*:{about.st_ino} ", locks)
+    if not stat.S_ISREG(about.st_mode) or fcntl.fcntl(file.fileno(), fcntl.F_GETFL) & os.O_APPEND:
+        return False  # others may append meanwhile
+    try:
+        locks = Path("/proc/locks").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return True
+    return not re.search(rf"POSIX .*:{about.st_ino} ", locks)
 
 
 class _Use:
@@ -335,7 +341,8 @@ class _Use:
             self.output.value = value
         error = "" if exc is None else "".join(traceback.format_exception_only(exc)).strip()
         is_of_files = isinstance(exc, (OSError, EOFError))
-        return _Made(_ADDRESS.sub("0x", error), is_of_files, *self.output.end(), self._buffers.end())
+        buffers = self._buffers.end()
+        return _Made(_ADDRESS.sub("0x", error), is_of_files, *self.output.end(), buffers)
 
 
 # What only a copy of the process does.
@@ -356,19 +363,24 @@ def _let_go_of_files(*kept: int) -> None:
 
     Args:
         kept: those that are still needed.
+
+    Raises:
+        OSError: it cannot be done; then nothing may be done with the files.
     """
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in sorted(int(name) for name in os.listdir(_FILES)):
-        with contextlib.suppress(OSError):  # that of the folder itself is closed now
+        if fd == nowhere or fd in kept:
+            continue
+        try:
             mode = os.fstat(fd).st_mode
-            if fd == nowhere or fd in kept:
-                continue
-            if stat.S_ISREG(mode):
-                own = _own_file(fd)
-                os.dup2(own, fd)
-                os.close(own)
-            elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd):
-                os.dup2(nowhere, fd)
+        except OSError:  # that of the folder itself is closed now
+            continue
+        if stat.S_ISREG(mode):
+            own = _own_file(fd)
+            os.dup2(own, fd)
+            os.close(own)
+        elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd):
+            os.dup2(nowhere, fd)
 
 
 def _own_file(fd: int) -> int:
@@ -402,7 +414,7 @@ def _stay_a_copy(use: _Use, frame: FrameType, asked: socket.socket, result: int,
     state = random.getstate()
     _let_go_of_files(result, second_result, asked.fileno())
     second_is_ready, is_ready = os.pipe()
-    second = os.fork()
+    second = _os_fork()
     moved: list[object] = []
     if second:
         os.close(second_result)
@@ -449,29 +461,26 @@ def _frames_since(frame: FrameType) -> int:
 # What the program's own process does.
 
 
-def _make_free(lock: Any) -> None:
-    """Let nobody have a lock: for a process that has been forked while another thread had it."""
-    lock._at_fork_reinit()
+_call: Final[Any] = getattr(operator, "call", None)  # from 3.11 on
+_os_fork: Final = os.fork  # a program's tests may put something else there
+#: While a warning is left out, no other thread forks: the child would leave it out for ever, and find locks of
+#: `warnings` that nobody has.
+_filtering = threading.RLock()
+register_at_fork(before=_filtering.acquire, after_in_parent=_filtering.release, after_in_child=_filtering.release)
 
 
-_filtering = threading.Lock()
-register_at_fork(after_in_child=partial(_make_free, _filtering))
+def _fork(pids: list[int]) -> None:
+    """Fork, without the warning that there are other threads.
 
-
-def _fork() -> int:
-    """Fork, without the warning that there are other threads."""
+    Args:
+        pids: gets what `os.fork` returns, in one step, behind which a signal's handler may raise something.
+    """
     if len(os.listdir("/proc/self/task")) == 1:
-        return os.fork()
-    _filtering.acquire()
-    pid = -1
-    try:
-        with warnings.catch_warnings():
+        pids.extend(map(_call, (_os_fork,)))
+    else:
+        with _filtering, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pid = os.fork()
-    finally:
-        if pid:  # in the copy nobody has it
-            _filtering.release()
-    return pid
+            pids.extend(map(_call, (_os_fork,)))
 
 
 class _Copies:
@@ -486,9 +495,17 @@ class _Copies:
 
     def __init__(self, use: _Use, frame: FrameType, signals: set[Any], patience: float) -> None:
         self._patience = patience
-        self._pid = 0
+        self._use, self._frame, self._signals = use, frame, signals
+        self._pids: list[int] = []
         self._fds: list[int] = []
-        self._ask: socket.socket | None = None  # not a pipe: who writes to one that nobody reads gets a signal
+        self._ask: socket.socket | None = None  # not a pipe, which ends a program that writes when nobody reads
+
+    def start(self) -> None:
+        """Make them; if this is not possible, `end` must be called nevertheless.
+
+        Raises:
+            _CannotTell, OSError, or whatever forbids a fork.
+        """
         theirs: list[int] = []
         state = random.getstate()
         try:
@@ -498,25 +515,19 @@ class _Copies:
                 theirs.append(its)
             self._ask, asked = socket.socketpair()
             with asked:
-                pid = _fork()
-                if not pid:
+                _fork(self._pids)
+                if self._pids == [0]:
                     try:
                         random.setstate(state)  # which a fork seeds anew
-                        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+                        signal.pthread_sigmask(signal.SIG_SETMASK, self._signals)
                         self._ask.close()
-                        _stay_a_copy(use, frame, asked, *theirs)
+                        _stay_a_copy(self._use, self._frame, asked, *theirs)
                     finally:
                         os._exit(0)  # nothing else of this process is to end twice
-                self._pid = pid
+        finally:
             for fd in theirs:
                 os.close(fd)
-            theirs.clear()
-            self._read(self._fds[0], 1, time.monotonic() + patience)
-        except BaseException:
-            for fd in theirs:
-                os.close(fd)
-            self.end(is_stuck=True)
-            raise
+        self._read(self._fds[0], 1, time.monotonic() + self._patience)
 
     def first(self) -> _Made:
         """Wait for what stock makes of the object.
@@ -529,7 +540,7 @@ class _Copies:
     def second(self) -> _Made:
         """Let stock make it once more, from the same beginning; raises as `first`."""
         assert self._ask is not None
-        self._ask.send(_WANTED)
+        self._ask.send(_WANTED, socket.MSG_NOSIGNAL)
         return self._receive(self._fds[1])
 
     def _receive(self, result: int) -> _Made:
@@ -563,24 +574,40 @@ class _Copies:
         return b"".join(pieces)
 
     def end(self, is_stuck: bool) -> None:
-        """End both.
+        """End both, whatever a signal's handler raises meanwhile.
 
         Args:
             is_stuck: they may never end by themselves.
         """
+        interrupt: BaseException | None = None
+        while self._fds or self._pids:
+            try:
+                self._end(is_stuck)
+            except BaseException as exc:
+                interrupt = exc
+        if interrupt is not None:
+            raise interrupt
+
+    def _end(self, is_stuck: bool) -> None:
         with contextlib.suppress(OSError):  # they have ended
-            if is_stuck and self._pid:
-                os.kill(self._pid, signal.SIGKILL)
-                os.killpg(self._pid, signal.SIGKILL)
+            if is_stuck and self._pids:
+                os.kill(self._pids[0], signal.SIGKILL)
+                os.killpg(self._pids[0], signal.SIGKILL)
             elif self._ask is not None:
-                self._ask.send(_NOT_WANTED)
+                self._ask.send(_NOT_WANTED, socket.MSG_NOSIGNAL)
+        self.let_go()
+        if self._pids:
+            with contextlib.suppress(ChildProcessError):  # the program waits for whatever ends
+                os.waitpid(self._pids[0], 0)
+            self._pids.clear()
+
+    def let_go(self) -> None:
+        """Close what leads to them."""
         if self._ask is not None:
             self._ask.close()
-        for fd in self._fds:
-            os.close(fd)
-        if self._pid:
-            with contextlib.suppress(ChildProcessError):  # the program waits for whatever ends
-                os.waitpid(self._pid, 0)
+        while self._fds:
+            with contextlib.suppress(OSError):  # the program may close what it does not know
+                os.close(self._fds.pop())
 
 
 @dataclasses.dataclass
@@ -616,8 +643,13 @@ class Beside:
         self._random = random.Random()
         self._is_first = True
         self._dumps: dict[FrameType, _Dump] = {}
-        self._lock = threading.Lock()  # so that there is an event of what is raised while there is a dump
-        register_at_fork(after_in_child=partial(_make_free, self._lock))
+        self.lost = 0  # records that could not be written
+        self.is_different = False
+        self._tool = -1
+        # So that there is an event of what is raised while there is a dump.
+        self._lock = threading.RLock()
+        release = self._lock.release
+        register_at_fork(before=self._lock.acquire, after_in_parent=release, after_in_child=self._forget)
 
     def start(self) -> None:
         """Compare from now on.
@@ -644,6 +676,16 @@ class Beside:
             _monitoring.set_local_events(self._tool, code, 0)
         _monitoring.free_tool_id(self._tool)
 
+    def _forget(self) -> None:
+        """Let go of the dumps that are going on: in a process that was forked meanwhile they are not this one's."""
+        for dump in self._dumps.values():
+            if dump.copies:
+                dump.copies.let_go()
+        self._dumps.clear()
+        if self._tool >= 0:
+            _monitoring.set_events(self._tool, 0)
+        self._lock.release()
+
     def _began(self, code: CodeType, offset: int) -> None:
         frame = sys._getframe(1)
         caller = frame.f_back
@@ -652,12 +694,18 @@ class Beside:
         if self._every > 1 and not self._is_first and self._random.random() * self._every >= 1:
             return
         self._is_first = False
-        signals = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         dump = _Dump()
         try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)  # another thread may still be told of one
             self._begin(dump, frame, code, signals)
-        except Exception as exc:  # an audit hook may forbid the fork by any; nothing of this is the program's
+        except BaseException as exc:  # an audit hook may forbid the fork by any
             dump.why = _reason(exc)
+            if dump.copies:
+                dump.copies.end(is_stuck=True)
+                dump.copies = None
+            if _is_of_a_signal(exc) or not isinstance(exc, Exception):
+                raise  # it is the program's
         finally:
             with self._lock:
                 self._dumps[frame] = dump
@@ -680,6 +728,7 @@ class Beside:
                 raise _CannotTell("the pickler is dumping already")
             use = _Use(pickler, lambda: StockPickler.dump(pickler, obj))
         dump.copies = _Copies(use, frame, signals, self._patience)
+        dump.copies.start()
         dump.use = use
         use.begin()
 
@@ -693,8 +742,9 @@ class Beside:
     def _ended(self, frame: FrameType, exc: BaseException | None, value: object) -> None:
         if frame not in self._dumps:
             return
-        signals = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)
             with self._lock:
                 dump = self._dumps.pop(frame)
                 if not self._dumps:
@@ -707,10 +757,15 @@ class Beside:
                     is_stuck = False
                 except Exception as why:
                     record = Record(dump.pickler, NOT_COMPARED, _reason(why))
+                    if _is_of_a_signal(why):
+                        raise  # it is the program's
                 finally:
                     dump.copies.end(is_stuck)
-            with contextlib.suppress(OSError):
+            self.is_different |= bool(record.said)
+            try:
                 self._write(record)
+            except OSError:
+                self.lost += 1
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
 
@@ -722,7 +777,10 @@ class Beside:
             os.close(log)
 
 
-def _reason(exc: Exception) -> str:
+_ALL_SIGNALS: Final = signal.valid_signals()
+
+
+def _reason(exc: BaseException) -> str:
     return str(exc) if isinstance(exc, _CannotTell) else repr(exc)
 
 
@@ -756,10 +814,18 @@ def _compare(dump: _Dump, ours: _Made, exc: BaseException | None, frame: FrameTy
 
 def _is_of_a_signal(exc: BaseException) -> bool:
     """Tell whether it comes from a signal's handler."""
-    codes = [getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()]
+    codes = [_code_of(signal.getsignal(number)) for number in _ALL_SIGNALS]
     return isinstance(exc, KeyboardInterrupt) or any(
         frame.f_code in codes for frame, _ in traceback.walk_tb(exc.__traceback__)
     )
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """Find the code that a signal's handler runs; None if it is not written in Python."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def _lines_of(frame: FrameType | None) -> Iterator[str]:

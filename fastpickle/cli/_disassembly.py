@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import pickletools
+from collections import deque
 from collections.abc import Iterator
+from itertools import islice, zip_longest
 from reprlib import Repr
 
 __all__ = ["around_difference"]
@@ -31,16 +33,13 @@ def around_difference(expected: bytes, got: bytes) -> list[str]:
     """
     shorter = min(len(expected), len(got))
     at = next((i for i in range(shorter) if expected[i] != got[i]), shorter)
-    opcodes, opcodes_got = list(_disassemble(expected)), list(_disassemble(got))
-    first = _first_difference(opcodes, opcodes_got, but_for=("FRAME",))
-    if first is None:
-        first = _first_difference(opcodes, opcodes_got) or 0
+    shown = _around_opcodes(_disassemble(expected), _disassemble(got))
     return [
         f"bytes, from {at}: stock wrote {len(expected)} of them, ours {len(got)}",
         "  stock:",
-        *_lines(opcodes, first),
+        *map(_line, shown[0]),
         "  ours:",
-        *_lines(opcodes_got, first),
+        *map(_line, shown[1]),
     ]
 
 
@@ -59,16 +58,27 @@ def _disassemble(written: bytes) -> Iterator[_Opcode]:
         yield len(written), f"({exc})", None
 
 
-def _first_difference(one: list[_Opcode], other: list[_Opcode], but_for: tuple[str, ...] = ()) -> int | None:
-    """Find the first opcodes that differ; None if all are the same, as far as both go."""
-    for i, ((_, name, argument), (_, name_got, argument_got)) in enumerate(zip(one, other, strict=False)):
-        if (name, repr(argument)) != (name_got, repr(argument_got)) and name not in but_for:
-            return i
-    return None if len(one) == len(other) else min(len(one), len(other))
+def _around_opcodes(one: Iterator[_Opcode], other: Iterator[_Opcode]) -> tuple[list[_Opcode], list[_Opcode]]:
+    """Give the opcodes of both before and from the first ones that differ: of frames only if nothing else does."""
+    before: deque[tuple[_Opcode, _Opcode]] = deque(maxlen=_AROUND)
+    of_frames: list[tuple[_Opcode, _Opcode]] = []
+    for opcode, opcode_got in zip_longest(one, other):
+        if opcode is None or opcode_got is None or not _are_same(opcode, opcode_got):
+            if opcode and opcode_got and opcode[1] == opcode_got[1] == "FRAME":
+                of_frames = of_frames or [*before, (opcode, opcode_got)]
+            else:
+                sides = [*before, (opcode, opcode_got), *islice(zip_longest(one, other), _AROUND - 1)]
+                break
+        before.append((opcode, opcode_got))
+    else:
+        sides = [*of_frames]
+    return [side[0] for side in sides if side[0]], [side[1] for side in sides if side[1]]
 
 
-def _lines(opcodes: list[_Opcode], first: int) -> list[str]:
-    return [
-        f"  {position:8d} {name} {'' if argument is None else _repr.repr(argument)}".rstrip()
-        for position, name, argument in opcodes[max(0, first - _AROUND) : first + _AROUND]
-    ]
+def _are_same(one: _Opcode, other: _Opcode) -> bool:
+    return one[1] == other[1] and (one[2] is other[2] or repr(one[2]) == repr(other[2]))
+
+
+def _line(opcode: _Opcode) -> str:
+    position, name, argument = opcode
+    return f"  {position:8d} {name} {'' if argument is None else _repr.repr(argument)}".rstrip()

@@ -9,12 +9,13 @@ Not for: times, which the comparing spoils.
 
 from __future__ import annotations
 
+import _io
 import argparse
 import atexit
 import builtins
 import collections
 import contextlib
-import functools
+import gc
 import importlib
 import importlib.machinery
 import importlib.util
@@ -23,7 +24,7 @@ import os
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,12 +61,13 @@ examples:
 
 It sees fastpickle.dumps, and the picklers that install() accelerates: pickle._Pickler and what inherits from it (dill,
 joblib, datasets, ...), in this process and in those that it forks; not in those that are started anew, as by
-multiprocessing's "spawn". It compares what is written, in which pieces a file of Python's gets it, buffers out of band,
-and errors; not how often hooks are called. Who waits for any process that ends (os.wait, SIGCHLD) sees the copies.
+multiprocessing's "spawn" or pytest -n. It compares what is written, in which pieces a file of Python's gets it, buffers
+out of band, and errors; not how often hooks are called. Pipes, sockets, and files that are locked or appended to, are
+compared as files of Python's. Who waits for any process that ends (os.wait, SIGCHLD) sees the copies.
 It needs Linux, and CPython 3.12 or later.
 
-exit status: 1 if a dump differs from stock's, whatever the program's; 2 if nothing can be run or compared here; else
-the program's own. A program that ends by os._exit() or by a signal has no report; --log has what came before.
+exit status: 1 if a dump differs from stock's, whatever the program's; else the program's own; but 2 for 0 if no dump
+was compared. A program that ends by os._exit() or by a signal has no report; --log has what came before.
 """
 
 
@@ -120,37 +122,71 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     _beside = importlib.import_module("fastpickle.cli._beside")  # which only where it works can be imported
     try:
-        log = Path(
-            arguments.log or tempfile.mkstemp(prefix="fastpickle-")[1]
-        ).absolute()  # the program may go elsewhere
+        log = Path(arguments.log).absolute() if arguments.log else _temporary_log()  # the program may go elsewhere
         log.write_bytes(b"")
-        start = _program(arguments.program, arguments.arguments, arguments.is_module)
         beside = _beside.Beside(log, arguments.every, arguments.timeout)
         fastpickle.install()
         beside.start()
-    except (OSError, ImportError, SyntaxError, RuntimeError) as exc:
+    except (OSError, RuntimeError) as exc:
         print(f"fastpickle verify: {exc}", file=sys.stderr)
         return 2
     # What is registered first runs last: behind the program's threads, its processes, and what it registers itself.
-    atexit.register(_end, os.getpid(), beside, log, is_kept=bool(arguments.log))
-    return _status_of(start)
+    ended: list[int] = []
+    atexit.register(_end, os.getpid(), beside, log, ended, is_kept=bool(arguments.log))
+    try:
+        status = _run_program(arguments.program, arguments.arguments, arguments.is_module)
+    except _NoProgramError as exc:
+        print(f"fastpickle verify: {exc}", file=sys.stderr)
+        status = 2
+    ended.append(status)
+    return status
 
 
-def _end(pid: int, beside: Beside, log: Path, is_kept: bool) -> None:
-    """Report, at the end of the process that was started; one that the program has forked does nothing."""
+def _temporary_log() -> Path:
+    fd, name = tempfile.mkstemp(prefix="fastpickle-")
+    os.close(fd)
+    return Path(name)
+
+
+def _end(pid: int, beside: Beside, log: Path, ended: list[int], is_kept: bool) -> None:
+    """Report, at the end of the process that was started; one that the program has forked does nothing.
+
+    Args:
+        pid: the process.
+        beside: what has compared.
+        log: where it has written what came of it.
+        ended: the exit status of the program.
+        is_kept: the log is wanted.
+    """
     if os.getpid() != pid:
         return
     beside.stop()
-    records = importlib.import_module("fastpickle.cli._beside").read_log(log)
-    if not is_kept:
-        log.unlink()
-    for stream in sys.stdout, sys.stderr:
-        with contextlib.suppress(Exception):  # the program may have closed it, or put something else there
-            stream.flush()
+    records: list[Record] = []
+    trouble = []
+    if beside.lost:
+        trouble.append(f"{beside.lost} of the dumps could not be written to {log}")
+    try:
+        records = importlib.import_module("fastpickle.cli._beside").read_log(log)
+        if not is_kept:
+            log.unlink()
+    except (OSError, ValueError) as exc:
+        trouble.append(f"{log} cannot be read: {exc}")
+    lines = ["", *report(records), *(f"fastpickle verify: {line}" for line in trouble), ""]
     with contextlib.suppress(OSError):
-        os.write(2, ("\n" + "\n".join(report(records)) + "\n").encode())
-    if any(record.said for record in records):
-        os._exit(1)
+        _flush_all()
+        os.write(2, "\n".join(lines).encode())
+    if beside.is_different or any(record.said for record in records):
+        os._exit(1)  # an exit status cannot be changed otherwise any more
+    if ended == [0] and (trouble or not any(record.result == "identical" for record in records)):
+        os._exit(2)
+
+
+def _flush_all() -> None:
+    """Flush the program's files, as Python does when it ends."""
+    for obj in gc.get_objects():
+        if _io._IOBase in type(obj).__mro__:
+            with contextlib.suppress(Exception):  # it is closed, or full
+                obj.flush()
 
 
 def _why_unusable(arguments: argparse.Namespace) -> str | None:
@@ -164,8 +200,12 @@ def _why_unusable(arguments: argparse.Namespace) -> str | None:
     return None
 
 
-def _program(program: str, arguments: Sequence[str], is_module: bool) -> Callable[[], None]:
-    """Make ready to run a program as ``__main__``, as Python would.
+class _NoProgramError(Exception):
+    """There is no such program; the message is one line."""
+
+
+def _run_program(program: str, arguments: Sequence[str], is_module: bool) -> int:
+    """Run a program as ``__main__``, as Python would.
 
     Args:
         program: the file, or the name of the module.
@@ -173,45 +213,19 @@ def _program(program: str, arguments: Sequence[str], is_module: bool) -> Callabl
         is_module: it is a module.
 
     Returns:
-        What runs it.
+        The exit status that it would have had.
 
     Raises:
-        OSError, ImportError, SyntaxError: there is none.
+        _NoProgramError: there is none.
     """
-    main = types.ModuleType("__main__")
-    main.__dict__["__builtins__"] = builtins
-    if is_module:
-        spec: Any = importlib.util.find_spec(program)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{program}.__main__")
-        get_code = getattr(spec and spec.loader, "get_code", None)
-        code = get_code and get_code(spec.name)
-        if not code:
-            raise ImportError(f"{program}: there is no such module, or it cannot be run")
-        file: Any = spec.origin
-        main.__spec__, main.__loader__, main.__package__ = spec, spec.loader, spec.parent
-    else:
-        file = str(Path(program).resolve())
-        with io.open_code(file) as source:
-            code = compile(source.read(), file, "exec", dont_inherit=True)
-        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
-        if not getattr(sys.flags, "safe_path", False):  # from 3.11 on
-            sys.path[0] = os.path.dirname(file)
-    main.__file__ = file
-    sys.argv[:] = [file if is_module else program, *arguments]
-    _kept.append(sys.modules["__main__"])
-    sys.modules["__main__"] = main  # for good: threads and functions for the end may outlive the program
-    return functools.partial(exec, code, main.__dict__)
-
-
-_kept: list[types.ModuleType] = []
-"""What was ``__main__``: a module that nobody has is emptied."""
-
-
-def _status_of(start: Callable[[], None]) -> int:
-    """Run a program, and give the exit status that it would have had."""
+    sys.argv[:] = [program, *arguments]
     try:
-        start()
+        code, main = _module(program) if is_module else _script(program)
+        _kept.append(sys.modules["__main__"])
+        sys.modules["__main__"] = main  # for good: threads and functions for the end may outlive the program
+        exec(code, main.__dict__)
+    except _NoProgramError:
+        raise
     except SystemExit as exc:
         if exc.code is None or isinstance(exc.code, int):
             return exc.code or 0
@@ -222,6 +236,46 @@ def _status_of(start: Callable[[], None]) -> int:
         sys.excepthook(type(exc), exc, trace and trace.tb_next)  # without the line of ours
         return EXIT_INTERRUPTED if isinstance(exc, KeyboardInterrupt) else 1
     return 0
+
+
+_kept: list[types.ModuleType] = []
+"""What was ``__main__``: a module that nobody has is emptied."""
+
+
+def _main_module(file: str, loader: Any) -> types.ModuleType:
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=builtins, __file__=file, __cached__=None, __loader__=loader)
+    return main
+
+
+def _script(program: str) -> tuple[types.CodeType, types.ModuleType]:
+    """Make ready to run a file."""
+    file = os.path.abspath(program)
+    if not getattr(sys.flags, "safe_path", False):  # from 3.11 on
+        sys.path[0] = os.path.dirname(os.path.realpath(program))
+    with io.open_code(file) as source:
+        code = compile(source.read(), file, "exec", dont_inherit=True)
+    return code, _main_module(file, importlib.machinery.SourceFileLoader("__main__", file))
+
+
+def _module(name: str) -> tuple[types.CodeType, types.ModuleType]:
+    """Make ready to run a module."""
+    try:
+        spec: Any = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except ModuleNotFoundError as exc:
+        if exc.name is None or not f"{name}.__main__".startswith(exc.name):
+            raise
+        spec = None
+    get_code = getattr(spec and spec.loader, "get_code", None)
+    code = get_code and get_code(spec.name)
+    if not code:
+        raise _NoProgramError(f"{name}: there is no such module, or it cannot be run")
+    main = _main_module(spec.origin, spec.loader)
+    main.__spec__, main.__package__ = spec, spec.parent
+    sys.argv[0] = spec.origin
+    return code, main
 
 
 def report(records: Sequence[Record]) -> list[str]:
