@@ -9,8 +9,8 @@
 
 The copy is made as `Pickler.dump` begins, so stock finds the very objects, memo and file that ours finds, and what it
 does to them is gone with the copy.  `sys.monitoring` tells of begin and end: no function of the program is replaced and
-no frame comes between, so the dump goes just the way that it goes otherwise.  Signals wait while the copy is made and
-while it is compared.
+no frame comes between, so the dump goes just the way that it goes otherwise.  Handlers of signals wait while the copy
+is made, and while it is compared.
 
 What a copy writes to files goes to files in memory, and to pipes, sockets and terminals nowhere.  Whatever else
 somebody's code does outside of the process in a dump, such as removing a file, it does again there.
@@ -26,7 +26,6 @@ import fcntl
 import io
 import json
 import marshal
-import operator
 import os
 import pickle
 import random
@@ -79,6 +78,7 @@ _monitoring: Final[Any] = getattr(sys, "monitoring", None)  # from 3.12 on; `ver
 _DUMP: Final = fastpickle.Pickler.dump.__code__
 _DUMPS: Final = fastpickle.dumps.__code__
 _stock_dumps: Final[Any] = pickle._dumps  # type: ignore[attr-defined]  # the type stubs do not list it
+_ALL_SIGNALS: Final = signal.valid_signals()
 _set: Final = object.__setattr__  # the class of the pickler may have one of its own
 
 
@@ -461,7 +461,6 @@ def _frames_since(frame: FrameType) -> int:
 # What the program's own process does.
 
 
-_call: Final[Any] = getattr(operator, "call", None)  # from 3.11 on
 _os_fork: Final = os.fork  # a program's tests may put something else there
 #: While a warning is left out, no other thread forks: the child would leave it out for ever, and find locks of
 #: `warnings` that nobody has.
@@ -469,18 +468,65 @@ _filtering = threading.RLock()
 register_at_fork(before=_filtering.acquire, after_in_parent=_filtering.release, after_in_child=_filtering.release)
 
 
-def _fork(pids: list[int]) -> None:
-    """Fork, without the warning that there are other threads.
-
-    Args:
-        pids: gets what `os.fork` returns, in one step, behind which a signal's handler may raise something.
-    """
+def _fork() -> int:
+    """Fork, without the warning that there are other threads."""
     if len(os.listdir("/proc/self/task")) == 1:
-        pids.extend(map(_call, (_os_fork,)))
-    else:
-        with _filtering, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            pids.extend(map(_call, (_os_fork,)))
+        return _os_fork()
+    with _filtering, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _os_fork()
+
+
+class _Deferred:
+    """A block in which signals are only noted: their handlers are called at its end, and raise there.
+
+    To block them is not enough: another thread may be told of one, and the main thread then runs its handler.
+
+    Attributes:
+        handlers: those of the program, by signal; none in other threads, which run none.
+    """
+
+    def __init__(self) -> None:
+        self.handlers: dict[int, Any] = {}
+        self._came: dict[int, Any] = {}
+
+    def __enter__(self) -> _Deferred:
+        if threading.current_thread() is threading.main_thread():  # no other one runs handlers
+            found = {number: signal.getsignal(number) for number in _ALL_SIGNALS}
+            self.handlers = {number: handler for number, handler in found.items() if callable(handler)}
+            try:
+                for number in self.handlers:
+                    signal.signal(number, self._came.setdefault)  # of C, so that nothing can come between
+            except BaseException:
+                self.__exit__()
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        interrupt = self._put_back()
+        for number, frame in self._came.items():
+            try:
+                self.handlers[number](number, frame)
+            except BaseException as exc:
+                interrupt = exc
+        if interrupt is not None:
+            raise interrupt
+
+    def _put_back(self) -> BaseException | None:
+        """Put the handlers back; return what one of them raises meanwhile."""
+        interrupt = None
+        while True:
+            try:
+                for number, handler in self.handlers.items():
+                    signal.signal(number, handler)
+            except BaseException as exc:
+                interrupt = exc
+            else:
+                return interrupt
+
+    def end_in_copy(self) -> None:
+        """End it in a process that has been forked inside of the block, to which no signal has come."""
+        self._put_back()
 
 
 class _Copies:
@@ -489,14 +535,14 @@ class _Copies:
     Args:
         use: what they are to do.
         frame: that of `Pickler.dump` or `dumps`.
-        signals: what is blocked of them otherwise.
+        signals: the block in which they are started.
         patience: for how many seconds to wait for something.
     """
 
-    def __init__(self, use: _Use, frame: FrameType, signals: set[Any], patience: float) -> None:
+    def __init__(self, use: _Use, frame: FrameType, signals: _Deferred, patience: float) -> None:
         self._patience = patience
         self._use, self._frame, self._signals = use, frame, signals
-        self._pids: list[int] = []
+        self._pid = 0
         self._fds: list[int] = []
         self._ask: socket.socket | None = None  # not a pipe, which ends a program that writes when nobody reads
 
@@ -515,11 +561,11 @@ class _Copies:
                 theirs.append(its)
             self._ask, asked = socket.socketpair()
             with asked:
-                _fork(self._pids)
-                if self._pids == [0]:
+                self._pid = _fork()
+                if not self._pid:
                     try:
                         random.setstate(state)  # which a fork seeds anew
-                        signal.pthread_sigmask(signal.SIG_SETMASK, self._signals)
+                        self._signals.end_in_copy()
                         self._ask.close()
                         _stay_a_copy(self._use, self._frame, asked, *theirs)
                     finally:
@@ -574,32 +620,21 @@ class _Copies:
         return b"".join(pieces)
 
     def end(self, is_stuck: bool) -> None:
-        """End both, whatever a signal's handler raises meanwhile.
+        """End both.
 
         Args:
             is_stuck: they may never end by themselves.
         """
-        interrupt: BaseException | None = None
-        while self._fds or self._pids:
-            try:
-                self._end(is_stuck)
-            except BaseException as exc:
-                interrupt = exc
-        if interrupt is not None:
-            raise interrupt
-
-    def _end(self, is_stuck: bool) -> None:
         with contextlib.suppress(OSError):  # they have ended
-            if is_stuck and self._pids:
-                os.kill(self._pids[0], signal.SIGKILL)
-                os.killpg(self._pids[0], signal.SIGKILL)
+            if is_stuck and self._pid:
+                os.kill(self._pid, signal.SIGKILL)
+                os.killpg(self._pid, signal.SIGKILL)
             elif self._ask is not None:
                 self._ask.send(_NOT_WANTED, socket.MSG_NOSIGNAL)
         self.let_go()
-        if self._pids:
+        if self._pid:
             with contextlib.suppress(ChildProcessError):  # the program waits for whatever ends
-                os.waitpid(self._pids[0], 0)
-            self._pids.clear()
+                os.waitpid(self._pid, 0)
 
     def let_go(self) -> None:
         """Close what leads to them."""
@@ -694,25 +729,20 @@ class Beside:
         if self._every > 1 and not self._is_first and self._random.random() * self._every >= 1:
             return
         self._is_first = False
-        signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        dump = _Dump()
-        try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)  # another thread may still be told of one
-            self._begin(dump, frame, code, signals)
-        except BaseException as exc:  # an audit hook may forbid the fork by any
-            dump.why = _reason(exc)
-            if dump.copies:
-                dump.copies.end(is_stuck=True)
-                dump.copies = None
-            if _is_of_a_signal(exc) or not isinstance(exc, Exception):
-                raise  # it is the program's
-        finally:
+        with _Deferred() as signals:
+            dump = _Dump()
+            try:
+                self._begin(dump, frame, code, signals)
+            except Exception as exc:  # an audit hook may forbid the fork by any; nothing of this is the program's
+                dump.why = _reason(exc)
+                if dump.copies:
+                    dump.copies.end(is_stuck=True)
+                    dump.copies = None
             with self._lock:
                 self._dumps[frame] = dump
                 _monitoring.set_events(self._tool, _monitoring.events.PY_UNWIND)  # there is none of one function only
-            signal.pthread_sigmask(signal.SIG_SETMASK, signals)  # what has come meanwhile is handled now
 
-    def _begin(self, dump: _Dump, frame: FrameType, code: CodeType, signals: set[Any]) -> None:
+    def _begin(self, dump: _Dump, frame: FrameType, code: CodeType, signals: _Deferred) -> None:
         given = frame.f_locals
         obj = given["obj"]
         if code is _DUMPS:
@@ -742,23 +772,20 @@ class Beside:
     def _ended(self, frame: FrameType, exc: BaseException | None, value: object) -> None:
         if frame not in self._dumps:
             return
-        signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)
+        with _Deferred() as signals:
             with self._lock:
                 dump = self._dumps.pop(frame)
                 if not self._dumps:
                     _monitoring.set_events(self._tool, 0)
             record = Record(dump.pickler, NOT_COMPARED, dump.why)
+            is_interrupted = exc is not None and _is_of_a_signal(exc, signals.handlers)
             if dump.copies and dump.use:
                 is_stuck = True
                 try:
-                    record = _compare(dump, dump.use.end(exc, value), exc, frame)
+                    record = _compare(dump, dump.use.end(exc, value), frame, is_interrupted)
                     is_stuck = False
                 except Exception as why:
                     record = Record(dump.pickler, NOT_COMPARED, _reason(why))
-                    if _is_of_a_signal(why):
-                        raise  # it is the program's
                 finally:
                     dump.copies.end(is_stuck)
             self.is_different |= bool(record.said)
@@ -766,8 +793,6 @@ class Beside:
                 self._write(record)
             except OSError:
                 self.lost += 1
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
 
     def _write(self, record: Record) -> None:
         log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -777,27 +802,24 @@ class Beside:
             os.close(log)
 
 
-_ALL_SIGNALS: Final = signal.valid_signals()
-
-
 def _reason(exc: BaseException) -> str:
     return str(exc) if isinstance(exc, _CannotTell) else repr(exc)
 
 
-def _compare(dump: _Dump, ours: _Made, exc: BaseException | None, frame: FrameType) -> Record:
+def _compare(dump: _Dump, ours: _Made, frame: FrameType, is_interrupted: bool) -> Record:
     """Compare what ours made with what the copies make.
 
     Args:
         dump: the dump that has ended.
         ours: what came of it.
-        exc: what it raised.
         frame: that of `Pickler.dump` or `dumps`.
+        is_interrupted: a signal's handler ended it.
 
     Raises:
-        _CannotTell: stock does not do the same twice, or does not end.
+        _CannotTell: that is so; or stock does not do the same twice, or does not end.
     """
     assert dump.copies is not None
-    if exc is not None and _is_of_a_signal(exc):
+    if is_interrupted:
         raise _CannotTell("a signal's handler ended it")
     stock = dump.copies.first()
     said = ours.differs_from(stock)
@@ -812,9 +834,9 @@ def _compare(dump: _Dump, ours: _Made, exc: BaseException | None, frame: FrameTy
     return Record(dump.pickler, DIFFERENT, "", len(ours.written), list(_lines_of(frame.f_back))[::-1], said)
 
 
-def _is_of_a_signal(exc: BaseException) -> bool:
-    """Tell whether it comes from a signal's handler."""
-    codes = [_code_of(signal.getsignal(number)) for number in _ALL_SIGNALS]
+def _is_of_a_signal(exc: BaseException, handlers: dict[int, Any]) -> bool:
+    """Tell whether an exception comes from a signal's handler."""
+    codes = [*map(_code_of, handlers.values())]
     return isinstance(exc, KeyboardInterrupt) or any(
         frame.f_code in codes for frame, _ in traceback.walk_tb(exc.__traceback__)
     )
