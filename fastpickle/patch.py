@@ -25,7 +25,7 @@ from .accelerator.lazymemo import fetch_memos
 from .older import batch_methods
 from .pickler import Pickler
 
-__all__ = ["install", "is_installed", "patched", "uninstall"]
+__all__ = ["ATTRIBUTES", "install", "is_installed", "leave_for_good", "patched", "uninstall"]
 
 # `save` is put in last and taken out first: another thread never finds it without the attribute that it needs.
 #: Their names; on PyPy the memo is an attribute of the instance, as in stock.
