@@ -214,6 +214,28 @@ def test_what_is_random_is_random_in_the_same_way(tmp_path: Path) -> None:
 
 
 @works
+def test_what_only_a_copy_makes_different(tmp_path: Path) -> None:
+    """What ours writes otherwise in a copy, too, is not ours: that other threads have ended, its group of processes."""
+    done = verified(
+        tmp_path,
+        """
+        import threading
+        event = threading.Event()
+        thread = threading.Thread(target=event.wait)
+        thread.start()
+        class Alive:
+            def __reduce__(self): return bool, (thread.is_alive(),)
+        class Group:
+            def __reduce__(self): return int, (os.getpgrp(),)
+        dump(Alive())
+        dump(Group())
+        event.set()
+        """,
+    )
+    assert done.results == ["identical"] * 2, done.err
+
+
+@works
 @pytest.mark.parametrize(
     ("how", "why"),
     [

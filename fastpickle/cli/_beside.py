@@ -1,10 +1,11 @@
 """Have each dump of a running program made once more, by stock, in a copy of the process, and compare what is written.
 
-    the program                      a copy of it                          a copy of the copy
-    dump(obj) begins --------------> becomes stock; dump(obj)              waits
+    the program                      a copy of it                          two copies of the copy
+    dump(obj) begins --------------> becomes stock; dump(obj)              wait
     dump(obj), accelerated           what it wrote --> pipe
     dump(obj) ends <--- compare -----+
-                        they differ ---------------------------------------> dump(obj): does stock repeat itself?
+                        they differ ---------------------------------------> ours: does it differ in a copy, too?
+                                  -----------------------------------------> stock: does it repeat itself?
                         --> a record in the log
 
 The copy is made as `Pickler.dump` begins, so stock finds the very objects, memo and file that ours finds, and what it
@@ -316,12 +317,13 @@ class _Use:
 
     Args:
         pickler: what is about to dump; None for `dumps()`.
-        dump: dumps as stock does; what it returns counts for `dumps()` only.
+        stock: dumps as stock does, if fastpickle is not installed; what it returns counts for `dumps()` only.
+        ours: dumps as ours does.
     """
 
-    def __init__(self, pickler: Any, dump: Callable[[], object]) -> None:
-        self.pickler = pickler
-        self.dump = dump
+    def __init__(self, pickler: Any, stock: Callable[[], object], ours: Callable[[], object]) -> None:
+        self.stock = stock
+        self.ours = ours
         self.output: _Output = _Returned() if pickler is None else _output_of(pickler)
         self._buffers = _Buffers(pickler)
 
@@ -398,54 +400,78 @@ def _own_file(fd: int) -> int:
     return own
 
 
-def _stay_a_copy(use: _Use, frame: FrameType, asked: socket.socket, result: int, second_result: int) -> None:
-    """Be the copy of the process: dump the object by stock, and tell; and leave a second copy that does so if asked to.
+_OURS: Final = 1
+"""Of the copies the one that does not become stock."""
 
-    The first byte that is told says that neither sees any more what the program does to its files.
+_COPIES: Final = 3
+
+
+def _stay_a_copy(
+    use: _Use, frame: FrameType, results: list[int], asked: list[socket.socket], number: int = 0, is_ready: int = -1
+) -> None:
+    """Be one of the copies: make the next one; dump the object, but for the first one if asked to; and tell.
+
+    The first byte that is told says that none of them sees any more what the program does to its files.
 
     Args:
         use: what is to be done.
         frame: that of `Pickler.dump` or `dumps`.
-        asked: from which the second copy reads whether it is wanted.
-        result: the pipe for what came of it.
-        second_result: that of the second copy.
+        results: the pipes for what comes of it.
+        asked: from which the copies behind the first one read whether they are wanted.
+        number: which one this is.
+        is_ready: the pipe to the one before, -1 for the first one.
     """
-    os.setpgid(0, 0)  # so that both can be ended at once, and that Ctrl-C is for the program
     state = random.getstate()
-    _let_go_of_files(result, second_result, asked.fileno())
-    second_is_ready, is_ready = os.pipe()
-    second = _os_fork()
-    moved: list[object] = []
-    if second:
-        os.close(second_result)
-        os.close(is_ready)
-        os.read(second_is_ready, 1)
-        os.write(result, _READY)
-    else:
-        random.setstate(state)  # which a fork seeds anew
-        os.close(result)
-        result = second_result
-        _let_go_of_files(result, asked.fileno(), is_ready)
-        os.write(is_ready, _READY)
-        if asked.recv(1) != _WANTED:
+    _let_go_of_files(is_ready, *results, *(one.fileno() for one in asked))
+    following = 0
+    if number + 1 < _COPIES:
+        following_is_ready, to_tell = os.pipe()
+        following = _os_fork()
+        if not following:
+            random.setstate(state)  # which a fork seeds anew
+            os.close(results.pop(0))
+            _stay_a_copy(use, frame, results, asked, number + 1, to_tell)
             return
-        moved = [bytes(size) for size in range(16, 512, 16) for _ in range(99)]  # what is made now has other addresses
-    _become_stock()
+        os.close(to_tell)
+        for fd in results[1:]:
+            os.close(fd)
+        os.read(following_is_ready, 1)
+    os.write(results[0] if not number else is_ready, _READY)
+    if not number or asked[number - 1].recv(1) == _WANTED:
+        moved = _ballast(999 * number)
+        if number != _OURS:
+            _become_stock()
+        told = marshal.dumps(dataclasses.astuple(_dump_in_copy(use, frame, use.ours if number == _OURS else use.stock)))
+        del moved
+        with open(results[0], "wb") as pipe:
+            pipe.write(len(told).to_bytes(8, "big") + told)
+    if following:
+        os.waitpid(following, 0)
+
+
+def _ballast(n: int) -> list[object]:
+    """Make objects of all small sizes, so that those that are made behind them have other addresses."""
+    makers: tuple[Callable[[], object], ...] = (
+        object,
+        float,
+        list,
+        dict,
+        *(partial(bytes, size) for size in range(1, 400, 16)),
+    )
+    return [make() for make in makers for _ in range(n)]
+
+
+def _dump_in_copy(use: _Use, frame: FrameType, dump: Callable[[], object]) -> _Made:
     if isinstance(use.output, _Noted):
         use.output.go_nowhere()
     value, exc = None, None
     use.begin()
     try:
         sys.setrecursionlimit(sys.getrecursionlimit() + _frames_since(frame))
-        value = use.dump()
+        value = dump()
     except BaseException as raised:
         exc = raised
-    told = marshal.dumps(dataclasses.astuple(use.end(exc, value)))
-    with open(result, "wb") as pipe:
-        pipe.write(len(told).to_bytes(8, "big") + told)
-    del moved
-    if second:
-        os.waitpid(second, 0)
+    return use.end(exc, value)
 
 
 def _frames_since(frame: FrameType) -> int:
@@ -530,21 +556,24 @@ class _Deferred:
 
 
 class _Copies:
-    """A copy of the process that dumps an object by stock, and another one, for the case that the results differ.
+    """Copies of the process: in the first one stock dumps an object, in the others ours and stock, if that differs.
 
     Args:
         use: what they are to do.
         frame: that of `Pickler.dump` or `dumps`.
         signals: the block in which they are started.
         patience: for how many seconds to wait for something.
+        be_quiet: called in each of them first.
     """
 
-    def __init__(self, use: _Use, frame: FrameType, signals: _Deferred, patience: float) -> None:
+    def __init__(
+        self, use: _Use, frame: FrameType, signals: _Deferred, patience: float, be_quiet: Callable[[], None]
+    ) -> None:
         self._patience = patience
-        self._use, self._frame, self._signals = use, frame, signals
+        self._use, self._frame, self._signals, self._be_quiet = use, frame, signals, be_quiet
         self._pid = 0
         self._fds: list[int] = []
-        self._ask: socket.socket | None = None  # not a pipe, which ends a program that writes when nobody reads
+        self._asks: list[socket.socket] = []  # no pipes, which end a program that writes when nobody reads
 
     def start(self) -> None:
         """Make them; if this is not possible, `end` must be called nevertheless.
@@ -552,47 +581,48 @@ class _Copies:
         Raises:
             _CannotTell, OSError, or whatever forbids a fork.
         """
-        theirs: list[int] = []
+        results: list[int] = []
+        asked: list[socket.socket] = []
         state = random.getstate()
         try:
-            for _ in range(2):
+            for _ in range(_COPIES):
                 mine, its = os.pipe()
                 self._fds.append(mine)
-                theirs.append(its)
-            self._ask, asked = socket.socketpair()
-            with asked:
-                self._pid = _fork()
-                if not self._pid:
-                    try:
-                        random.setstate(state)  # which a fork seeds anew
-                        self._signals.end_in_copy()
-                        self._ask.close()
-                        _stay_a_copy(self._use, self._frame, asked, *theirs)
-                    finally:
-                        os._exit(0)  # nothing else of this process is to end twice
+                results.append(its)
+            for _ in range(_COPIES - 1):
+                ask, its_end = socket.socketpair()
+                self._asks.append(ask)
+                asked.append(its_end)
+            self._pid = _fork()
+            if not self._pid:
+                try:
+                    random.setstate(state)  # which a fork seeds anew
+                    self._signals.end_in_copy()
+                    os.setpgid(0, 0)  # so that all can be ended at once, and that Ctrl-C is for the program
+                    self._be_quiet()
+                    for ask in self._asks:
+                        ask.close()
+                    _stay_a_copy(self._use, self._frame, results, asked)
+                finally:
+                    os._exit(0)  # nothing else of this process is to end twice
         finally:
-            for fd in theirs:
+            for fd in results:
                 os.close(fd)
+            for its_end in asked:
+                its_end.close()
         self._read(self._fds[0], 1, time.monotonic() + self._patience)
 
-    def first(self) -> _Made:
-        """Wait for what stock makes of the object.
+    def result(self, number: int) -> _Made:
+        """Let a copy begin, if it is not the first one, which has begun, and wait for what it makes of the object.
 
         Raises:
             _CannotTell: it did not come to an end.
         """
-        return self._receive(self._fds[0])
-
-    def second(self) -> _Made:
-        """Let stock make it once more, from the same beginning; raises as `first`."""
-        assert self._ask is not None
-        self._ask.send(_WANTED, socket.MSG_NOSIGNAL)
-        return self._receive(self._fds[1])
-
-    def _receive(self, result: int) -> _Made:
+        if number:
+            self._asks[number - 1].send(_WANTED, socket.MSG_NOSIGNAL)
         end = time.monotonic() + self._patience
-        size = int.from_bytes(self._read(result, 8, end), "big")
-        error, is_of_files, written, sizes, buffers = marshal.loads(self._read(result, size, end))
+        size = int.from_bytes(self._read(self._fds[number], 8, end), "big")
+        error, is_of_files, written, sizes, buffers = marshal.loads(self._read(self._fds[number], size, end))
         return _Made(error, is_of_files, written, sizes, buffers)
 
     def _read(self, fd: int, size: int, end: float) -> bytes:
@@ -620,17 +650,18 @@ class _Copies:
         return b"".join(pieces)
 
     def end(self, is_stuck: bool) -> None:
-        """End both.
+        """End them.
 
         Args:
             is_stuck: they may never end by themselves.
         """
-        with contextlib.suppress(OSError):  # they have ended
-            if is_stuck and self._pid:
-                os.kill(self._pid, signal.SIGKILL)
-                os.killpg(self._pid, signal.SIGKILL)
-            elif self._ask is not None:
-                self._ask.send(_NOT_WANTED, socket.MSG_NOSIGNAL)
+        if is_stuck and self._pid:
+            for kill in os.kill, os.killpg:
+                with contextlib.suppress(OSError):  # they have ended
+                    kill(self._pid, signal.SIGKILL)
+        for ask in self._asks:
+            with contextlib.suppress(OSError):
+                ask.send(_NOT_WANTED, socket.MSG_NOSIGNAL)
         self.let_go()
         if self._pid:
             with contextlib.suppress(ChildProcessError):  # the program waits for whatever ends
@@ -638,8 +669,8 @@ class _Copies:
 
     def let_go(self) -> None:
         """Close what leads to them."""
-        if self._ask is not None:
-            self._ask.close()
+        for ask in self._asks:
+            ask.close()
         while self._fds:
             with contextlib.suppress(OSError):  # the program may close what it does not know
                 os.close(self._fds.pop())
@@ -750,14 +781,15 @@ class Beside:
             arguments = {name: given[name] for name in ("protocol", "fix_imports", "buffer_callback")}
             if arguments["buffer_callback"] is not None:
                 raise _CannotTell("dumps() with a buffer_callback: only picklers are compared then")
-            use = _Use(None, lambda: _stock_dumps(obj, **arguments))
+            use = _Use(None, lambda: _stock_dumps(obj, **arguments), lambda: fastpickle.dumps(obj, **arguments))
         else:
             pickler = given["self"]
             dump.pickler = f"{type(pickler).__module__}.{type(pickler).__qualname__}"
             if "_fastpickle_plan" in vars(pickler):
                 raise _CannotTell("the pickler is dumping already")
-            use = _Use(pickler, lambda: StockPickler.dump(pickler, obj))
-        dump.copies = _Copies(use, frame, signals, self._patience)
+            ours = fastpickle.Pickler.dump
+            use = _Use(pickler, lambda: StockPickler.dump(pickler, obj), lambda: ours(pickler, obj))
+        dump.copies = _Copies(use, frame, signals, self._patience, self.stop)
         dump.copies.start()
         dump.use = use
         use.begin()
@@ -821,15 +853,18 @@ def _compare(dump: _Dump, ours: _Made, frame: FrameType, is_interrupted: bool) -
     assert dump.copies is not None
     if is_interrupted:
         raise _CannotTell("a signal's handler ended it")
-    stock = dump.copies.first()
+    stock = dump.copies.result(0)
     said = ours.differs_from(stock)
+    identical = Record(dump.pickler, IDENTICAL, size=len(ours.written))
     if not said:
-        return Record(dump.pickler, IDENTICAL, size=len(ours.written))
+        return identical
     if stock.is_of_files and not ours.error:
         raise _CannotTell("in a copy of the process, which has no pipes and sockets, stock failed")
     if stock.error.startswith("RecursionError"):
         raise _CannotTell("stock reached the recursion limit")
-    if dump.copies.second() != stock:
+    if dump.copies.result(_OURS) == stock:  # it is the copy that differs: it has no other threads, no other files
+        return identical
+    if dump.copies.result(_OURS + 1) != stock:
         raise _CannotTell("stock itself does not write the same twice")
     return Record(dump.pickler, DIFFERENT, "", len(ours.written), list(_lines_of(frame.f_back))[::-1], said)
 
