@@ -47,10 +47,10 @@ SHOWN: Final = 10
 DESCRIPTION: Final = """\
 Run a program with fastpickle installed, and compare what each of its dumps writes with what stock writes.
 
-As a dump begins, a copy of the process is made, in which stock dumps the same object; so it costs some milliseconds
-a dump, and what stock does to the objects does not reach the program. What the copy writes to files, pipes and sockets
-is thrown away. Whatever else your code does outside of the process while it is pickled, it does once more, at the same
-time: do not use it where hooks write to a database, or to memory that processes share.
+As a dump begins, copies of the process are made, in one of which stock dumps the same object; so it costs some ten
+milliseconds a dump, and what stock does to the objects does not reach the program. What a copy writes to files, pipes
+and sockets is thrown away. Whatever else your code does outside of the process while it is pickled, it does once more,
+at the same time: do not use it where hooks write to a database, or to memory that processes share.
 """
 
 EPILOG: Final = """\
