@@ -49,7 +49,7 @@ def verify_suite(suite: Suite, modes: tuple[str, ...], tests: tuple[str, ...], j
         print(f"{suite.version}: {', '.join(modes)}, each dump compared with stock's", flush=True)
         results = children.run(every, lambda result: progress.step(f"{result.job.mode} {result.job.unit}"))
         progress.clear()
-        records = importlib.import_module("fastpickle.cli._beside").read_log(log)
+        records = importlib.import_module("fastpickle.cli._records").read_log(log)
     _print_outcomes(list(results.values()))
     print("", *verify.report(records), sep="\n")
     different = sum(bool(record.said) for record in records)

@@ -7,7 +7,6 @@ What differs on purpose asks ``fastpickle.is_installed()``, which is true in the
 
 from __future__ import annotations
 
-import importlib
 import os
 import pickle
 import subprocess
@@ -22,6 +21,7 @@ import pytest
 from fastpickle import cli
 from fastpickle.cli import verify
 from fastpickle.cli._disassembly import around_difference
+from fastpickle.cli._records import read_log
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,6 +52,19 @@ class Verified:
     said: str
 
 
+def written(folder: Path, program: str) -> Path:
+    """Write a program to a file."""
+    script = folder / "program.py"
+    script.write_text(textwrap.dedent(BEGINNING) + textwrap.dedent(program))
+    return script
+
+
+def run_alone(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program without verifying it."""
+    script = written(folder, program)
+    return subprocess.run([sys.executable, script.name], cwd=folder, capture_output=True, text=True, timeout=60)
+
+
 def verified(
     folder: Path,
     program: str,
@@ -61,13 +74,11 @@ def verified(
     reads: bool = True,
 ) -> Verified:
     """Verify a program, and read the log, which has that name in the folder."""
-    _beside = importlib.import_module("fastpickle.cli._beside")  # which only where it works can be imported
-    script = folder / "program.py"
-    script.write_text(textwrap.dedent(BEGINNING) + textwrap.dedent(program))
+    script = written(folder, program)
     command = [sys.executable, "-m", "fastpickle", "verify", "--log", str(folder / log), *options, str(script)]
     command += arguments
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-    records = _beside.read_log(folder / log) if reads else []
+    records = read_log(folder / log) if reads else []
     return Verified(
         done.returncode,
         done.stdout,
@@ -293,8 +304,7 @@ def test_program_does_everything_once(tmp_path: Path) -> None:
     plain, beside = tmp_path / "plain", tmp_path / "beside"
     for folder in plain, beside:
         folder.mkdir()
-    (plain / "program.py").write_text(textwrap.dedent(BEGINNING) + textwrap.dedent(program))
-    alone = subprocess.run([sys.executable, "program.py"], cwd=plain, capture_output=True, text=True, timeout=60)
+    alone = run_alone(plain, program)
     done = verified(beside, program)
     assert (alone.returncode, done.status) == (0, 0), alone.stderr + done.err
     assert done.results == ["identical"] * 3
@@ -505,8 +515,7 @@ def test_exceptions_near_the_recursion_limit(tmp_path: Path) -> None:
             except (ValueError, RecursionError) as exc: found.add((n, type(exc).__name__))
         print(len([1 for n, name in found if name == 'ValueError']))
     """
-    (tmp_path / "plain.py").write_text(textwrap.dedent(BEGINNING) + textwrap.dedent(program))
-    alone = subprocess.run([sys.executable, "plain.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    alone = run_alone(tmp_path, program)
     done = verified(tmp_path, program)
     assert 0 <= int(alone.stdout) - int(done.out) <= 8  # the frames of `python -m fastpickle verify` itself
 

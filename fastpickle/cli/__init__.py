@@ -24,9 +24,6 @@ from fastpickle.cli import bench, verify
 
 __all__ = ["main"]
 
-EXIT_INTERRUPTED = 130
-"""128 + SIGINT, as a shell reports a program that Ctrl-C ended."""
-
 EXIT_BROKEN_PIPE = 141
 """128 + SIGPIPE, as a shell reports a program whose reader went away."""
 
@@ -68,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not sys.stdout.closed:  # by the program that `verify` has run
             sys.stdout.flush()
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return verify.EXIT_INTERRUPTED
     except BrokenPipeError:
         # The interpreter flushes stdout once more when it ends; let it not find the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

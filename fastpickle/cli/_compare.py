@@ -48,6 +48,7 @@ __all__ = [
     "contenders",
     "geometric_means",
     "measure_object",
+    "stock_dumps",
     "stock_state",
 ]
 
@@ -216,7 +217,7 @@ def _digest(function: Callable[[object], str], obj: object, protocol: int) -> st
     return function(obj)
 
 
-stock_dumps: Dump = pickle._dumps  # type: ignore[attr-defined]
+stock_dumps: Callable[..., bytes] = pickle._dumps  # type: ignore[attr-defined]
 """``pickle.dumps`` as it is without the C pickler; the type stubs do not list it."""
 
 

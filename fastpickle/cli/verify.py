@@ -29,17 +29,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import fastpickle
+from fastpickle.cli._compare import DIFFERENT
+from fastpickle.cli._records import NOT_COMPARED, PATIENCE, RESULTS, Record, read_log
 
 if TYPE_CHECKING:
-    from fastpickle.cli._beside import Beside, Record
+    from fastpickle.cli._beside import Beside  # which can be imported only where it works
 
 __all__ = ["add_command", "report", "run", "why_not"]
 
 EXIT_INTERRUPTED: Final = 130
-"""As a shell reports a program that Ctrl-C ended."""
-
-RESULTS: Final = ("identical", "different", "not compared")
-"""What can come of a dump, in the order of the columns."""
+"""128 + SIGINT, as a shell reports a program that Ctrl-C ended."""
 
 SHOWN: Final = 10
 """Differences that are shown; the others are only counted."""
@@ -100,7 +99,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("--log", metavar="FILE", help="write a line of JSON for each dump to FILE")
     parser.add_argument(
-        "--timeout", type=float, default=60.0, metavar="SECONDS", help="how long to wait for stock (default: 60)"
+        "--timeout",
+        type=float,
+        default=PATIENCE,
+        metavar="SECONDS",
+        help="how long to wait for stock (default: %(default)g)",
     )
     parser.add_argument("program", metavar="SCRIPT", help="what to run")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="what it is given")
@@ -166,7 +169,7 @@ def _end(pid: int, beside: Beside, log: Path, ended: list[int], is_kept: bool) -
     if beside.lost:
         trouble.append(f"{beside.lost} of the dumps could not be written to {log}")
     try:
-        records = importlib.import_module("fastpickle.cli._beside").read_log(log)
+        records = read_log(log)
         if not is_kept:
             log.unlink()
     except (OSError, ValueError) as exc:
@@ -175,9 +178,9 @@ def _end(pid: int, beside: Beside, log: Path, ended: list[int], is_kept: bool) -
     with contextlib.suppress(OSError):
         _flush_all()
         os.write(2, "\n".join(lines).encode())
-    if beside.is_different or any(record.said for record in records):
+    if beside.is_different or any(record.result == DIFFERENT for record in records):
         os._exit(1)  # an exit status cannot be changed otherwise any more
-    if ended == [0] and (trouble or not any(record.result == "identical" for record in records)):
+    if ended == [0] and (trouble or all(record.result == NOT_COMPARED for record in records)):
         os._exit(2)
 
 
@@ -288,7 +291,7 @@ def report(records: Sequence[Record]) -> list[str]:
         Lines: the differences, a table of the picklers, and the verdict, which is the last.
     """
     lines = []
-    different = [record for record in records if record.said]
+    different = [record for record in records if record.result == DIFFERENT]
     for record in different[:SHOWN]:
         lines += [f"DIFFERENT: {record.pickler}", *(f"  {line}" for line in (*record.where, *record.said)), ""]
     if len(different) > SHOWN:

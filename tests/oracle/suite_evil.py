@@ -316,7 +316,8 @@ class EvilSuite(Suite):
                 asked: list[str] = []
                 original = objects.Other
                 meta = type("Meta", (type,), METACLASSES[what](asked.append))
-                objects.Other = cls = meta("Other", (objects.Plain,), {"__module__": objects.__name__})  # type: ignore[misc]
+                cls = meta("Other", (objects.Plain,), {"__module__": objects.__name__})
+                objects.Other = cls  # type: ignore[misc]  # to mypy a class is no variable
                 try:
                     for _ in range(3):
                         obj = shape(cls)
@@ -326,7 +327,7 @@ class EvilSuite(Suite):
                         finally:
                             run.calls += [(what, *sorted(asked))]
                 finally:
-                    objects.Other = original  # type: ignore[misc]
+                    objects.Other = original  # type: ignore[misc]  # as above
 
             self.check(steps, protocols=self.some(what, name), case=name)
 
