@@ -213,7 +213,7 @@ def settled(pickler: Any) -> Plan:
             and (doubted.is_choice_right is None or doubted.is_choice_right(pickler))
         ):
             found = doubted
-    except (KeyError, AttributeError, TypeError, RecursionError) as exc:
+    except Exception as exc:
         # Something is missing, or is not what it is in stock; or the stack is full: hook by hook there may be enough.
         if type(exc) is not RecursionError and is_interrupt(exc):
             raise

@@ -14,7 +14,10 @@ Shortcuts replace calls that stock makes.  So one is allowed only if it is *know
 | `put`, `get`, `persistent_id`, `save_reduce`,          |                              |                   |
 | `_batch_appends`, `_batch_setitems`, `_BATCHSIZE`,     |                              |                   |
 | `reducer_override`, and from 3.13 on                   |                              |                   |
-| `_save_bytes_no_memo` and the like                     |                              |                   |
+| `_save_bytes_no_memo` and the like: what stock's       |                              |                   |
+| methods are made of, `_stdlib.PARTS_OF_METHODS`        |                              |                   |
+| any of these that cannot be had of the class, or that  | class                        | `PLAIN`           |
+| has no hash                                            |                              |                   |
 | `__getattr__`, `__getattribute__`                      | class                        | `PLAIN`           |
 | `dispatch` of a class that is no dict, nor a library's | class or instance            | `PLAIN`           |
 | `dispatch` that is a property                          | class                        | `PLAIN`           |
@@ -403,8 +406,8 @@ def plan(pickler: Any) -> Plan:
         elif found.hash_rule is None and found.is_choice_right is None:
             _last = save, methods, proto, entries, found
         return found if found.is_choice_right is None or found.is_choice_right(pickler) else PLAIN
-    except (KeyError, AttributeError, TypeError) as exc:  # something is missing, or is not what it is in stock
-        if is_interrupt(exc):
+    except Exception as exc:  # something is missing, or is not what it is in stock, such as a hook that is a descriptor
+        if type(exc) is RecursionError or is_interrupt(exc):
             raise
         return PLAIN
 

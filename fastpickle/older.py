@@ -17,6 +17,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from ._stdlib import TELLS_WHOSE, StockPickler, stock_methods
+from .interrupts import is_interrupt
 
 __all__ = [
     "adapt",
@@ -24,12 +25,25 @@ __all__ = [
     "is_adapted",
     "is_asked_about",
     "is_to_be_adapted",
+    "method_of",
     "overrides_batches",
     "restore_adapted",
     "save_pers",
 ]
 
 _NAMES: Final = ("_batch_appends", "_batch_setitems") if TELLS_WHOSE else ()
+
+
+def method_of(cls: Any, name: str) -> Any:
+    """Return a method of a class; None if it is surely anybody's: it has no hash, or only instances may ask for it."""
+    try:
+        method = getattr(cls, name)
+        hash(method)
+        return method
+    except Exception as exc:
+        if type(exc) is RecursionError or is_interrupt(exc):
+            raise
+        return None
 
 
 def _with_default(function: Any, default: object) -> Any:
@@ -56,13 +70,16 @@ if TELLS_WHOSE:
 
     def overrides_batches(cls: Any) -> bool:
         """Tell whether a class has one of these methods from somebody else; 60 ns."""
-        return cls._batch_setitems is not _own_setitems or cls._batch_appends is not _own_appends
+        try:
+            return cls._batch_setitems is not _own_setitems or cls._batch_appends is not _own_appends
+        except Exception as exc:  # one is for instances, and so no function that needs an adapter
+            if type(exc) is RecursionError or is_interrupt(exc):
+                raise
+            return True
 
     def is_to_be_adapted(cls: Any) -> bool:
         """Tell whether one of those takes the items only, so that the instances of the class need adapters."""
-        return ((function := cls._batch_setitems) is not _own_setitems and _takes_items_only(function)) or (
-            (function := cls._batch_appends) is not _own_appends and _takes_items_only(function)
-        )
+        return any(_takes_items_only(method_of(cls, name)) for name in _NAMES) if overrides_batches(cls) else False
 
 else:
 
@@ -97,7 +114,7 @@ def adapt(pickler: Any) -> tuple[str, ...]:
     names: tuple[str, ...] = ()
     state = pickler.__dict__
     for name in _NAMES:
-        function = getattr(cls, name, None)
+        function = method_of(cls, name)
         if function is not batch_methods[name] and name not in state and _takes_items_only(function):
             state[name] = _Adapter(pickler, function)
             names += (name,)
@@ -135,7 +152,7 @@ def save_pers(pickler: Any, pid: Any) -> None:
         pickler: one that has given a persistent id.
         pid: the persistent id.
     """
-    function = getattr(type(pickler), "save", None)
+    function = method_of(type(pickler), "save")
     state = pickler.__dict__
     if "save" in state or not _takes_object_only(function):
         pickler.save_pers(pid)
@@ -144,11 +161,11 @@ def save_pers(pickler: Any, pid: Any) -> None:
     def save(obj: Any, save_persistent_id: bool = True) -> None:
         state.pop("save", None)
         if save_persistent_id:
-            function(pickler, obj)  # type: ignore[misc]  # it is a function: it was looked at above
+            function(pickler, obj)
             return
         state["_fastpickle_pid"] = obj
         try:
-            function(pickler, obj)  # type: ignore[misc]  # it is a function: it was looked at above
+            function(pickler, obj)
         finally:
             state.pop("_fastpickle_pid", None)
 

@@ -40,7 +40,7 @@ from pickle import (
     PicklingError,
 )
 from struct import pack
-from types import CellType, FunctionType, ModuleType
+from types import CellType, ModuleType
 from typing import Any
 
 from . import graft, hooks
@@ -86,7 +86,7 @@ from .interrupts import is_interrupt
 from .objects.last import LONGEST_OF_FEW, MOST_OF_FEW, last
 from .objects.likely import is_little, is_plain_at_top, is_somebodys, somebodys
 from .objects.values import AS_CLASS, old_value, value_by
-from .older import batch_methods, is_asked_about, overrides_batches, save_pers
+from .older import batch_methods, is_asked_about, method_of, overrides_batches, save_pers
 from .opcodes import (
     BININT1,
     SHORT_BINUNICODE,
@@ -302,7 +302,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if save_persistent_id or ASKS_PERSISTENT_ID_ALWAYS:
                     x = self.persistent_id(obj)
                     if x is not None and save_persistent_id:
-                        if type(self).save is Pickler.save:
+                        if method_of(type(self), "save") is Pickler.save:
                             self.save_pers(x)
                             return
                         if is_asked_about(self, obj):
@@ -554,11 +554,7 @@ def _plan_for(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tup
             (n > _MANY_MEMOIZED or n == 0)
             and "_fastpickle_dump" not in pickler.__dict__
             # What such a `save` does for an array takes longer by a plan, where there is little beside it.
-            and not (
-                type(type(pickler).save) is FunctionType  # another one may have no hash
-                and type(pickler).save in hooks.rewriting_saves
-                and is_somebodys(t)
-            )
+            and not (is_somebodys(t) and method_of(type(pickler), "save") in hooks.rewriting_saves)
         )
         if n > _LARGE:
             last.large = last.root
@@ -619,7 +615,7 @@ def _is_row_as_last(obj: Any, t: type, memo: Any) -> bool:
 
 def _more_than_last(pickler: Any, memo: Any) -> Plan:
     """Go on as in a dump that was looked at: there is more in it, or in a container, than in the last one like it."""
-    plan = FEW if type(pickler).save is hooks.own_save else ASIDE
+    plan = FEW if method_of(type(pickler), "save") is hooks.own_save else ASIDE
     race = last.race  # another thread may set it
     if race is not None:
         race.end(pickler)

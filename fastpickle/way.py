@@ -37,7 +37,7 @@ from .objects.instances import has_only_a_dict
 from .objects.known import METACLASS_IDS
 from .objects.last import last
 from .objects.likely import are_among_somebodys, are_somebodys, is_plain_at_top, is_somebodys
-from .older import adapt, overrides_batches, restore_adapted
+from .older import adapt, method_of, overrides_batches, restore_adapted
 from .opcodes import SHORT_BINUNICODE
 
 __all__ = ["FEWEST_OF_FEW", "End", "begin", "begin_reduced", "undo", "way_of"]
@@ -78,7 +78,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         The plan that counts for the object, None if it is written; and what is to be undone, if anything is.
     """
     if outer is None:
-        save = type(pickler).save
+        save = method_of(type(pickler), "save")
         is_hash = save in hooks.hash_rules
         is_worth = False
         if save not in hooks.known_saves and not hooks.learn_save(save):

@@ -2340,36 +2340,6 @@ def test_deep_in_the_stack() -> None:
     assert {*run()} >= {"too deep", "written"}
 
 
-class _Unhashable:
-    """Stands for `save`, and may not be in a set."""
-
-    __hash__ = None  # type: ignore[assignment]  # which is how that is said
-
-    def __get__(self, pickler: Any, owner: Any = None) -> Any:
-        return self if pickler is None else lambda obj, save_persistent_id=True: _Stock.save(pickler, obj)
-
-
-class _Raising(_Unhashable):
-    def __get__(self, pickler: Any, owner: Any = None) -> Any:
-        if pickler is None:
-            raise RuntimeError("it is for instances")
-        return super().__get__(pickler, owner)
-
-
-@pytest.mark.parametrize("save", [_Unhashable(), _Raising()])
-def test_strange_save(save: Any) -> None:
-    """It is called as stock calls it, and nothing else is asked of it."""
-
-    class Own(fastpickle.Pickler):
-        pass
-
-    Own.save = save  # type: ignore[method-assign]  # that is what is tested
-    obj = [[1, 2], "text", [3] * 60, {"a": 1}]
-    file = io.BytesIO()
-    Own(file, 4).dump(obj)
-    assert file.getvalue() == stock(obj, 4)
-
-
 def test_strange_write() -> None:
     """A file's `write` may be another builtin, which fails."""
     file: Any = type("File", (), {"write": io.BytesIO().writelines})()

@@ -23,6 +23,7 @@ from .. import hooks
 from .._stdlib import StockPickler, stock_methods
 from ..engine.encoders import NotBrief, Parts
 from ..objects.known import usual_import
+from ..older import method_of
 from ._dill_own import HELPERS, are_dills, has_its_helpers, is_quiet
 
 __all__ = ["are_helpers_dills", "entry_of", "given_by", "imported", "is_found", "look_at", "module_of"]
@@ -54,7 +55,7 @@ def look_at(parts: Parts) -> tuple[dict[str, Any], bytes, int, int]:
             or not _has_entries(pickler)
             or not has_its_helpers()
             or StockPickler.save_dict is not stock_methods["save_dict"]
-            or type(pickler).save_global not in hooks.known_save_globals
+            or method_of(type(pickler), "save_global") not in hooks.known_save_globals
             or "save_global" in state
             or imported("dill._dill") is not _dill
         ):

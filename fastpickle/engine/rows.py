@@ -182,8 +182,8 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
                     return x, reduce, rv
             if not 2 <= len(rv) <= 6 or not save_brief(pickler, plan, x, t, rv):
                 return x, reduce, rv
-        except (KeyError, AttributeError, TypeError) as exc:  # something is missing, or is not what it is in stock
-            if is_interrupt(exc):
+        except Exception as exc:  # something is missing, or is not what it is in stock
+            if type(exc) is RecursionError or is_interrupt(exc):
                 raise
             return x, reduce, rv
     else:

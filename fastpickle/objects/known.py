@@ -27,6 +27,7 @@ from .. import hooks
 from .._stdlib import NO_VALUE, entry_of, stock_methods
 from ..hooks import Plan
 from ..interrupts import GivenUp, is_interrupt
+from ..older import method_of
 from .arrays import HEAP_TYPE, is_dtype, is_dtype_itself, is_numpys_reduce, is_of_numpy
 from .asked import ASKED_FOR, METACLASS_IDS, METACLASSES, Names, are_texts, hides_no_reduce
 from .instances import has_own_reduce, is_bare, names, own_reduce, usual_names
@@ -264,7 +265,7 @@ def finds_names(pickler: Any) -> bool:
         and _pickle.whichmodule is _whichmodule
         and _pickle._getattribute is _getattribute
         and _pickle._extension_registry is extension_registry
-        and type(pickler).save_global in hooks.known_save_globals
+        and method_of(type(pickler), "save_global") in hooks.known_save_globals
         and "save_global" not in pickler.__dict__
     )
 
@@ -278,7 +279,7 @@ def finds_builtins(pickler: Any) -> bool:
         and builtins.__import__ is usual_import
         and dispatch.get(type) is _save_type
         and dispatch.get(FunctionType) is _save_global
-        and type(pickler).save_global is _save_global
+        and method_of(type(pickler), "save_global") is _save_global
         and "save_global" not in pickler.__dict__
         and all(dispatch.get(t) is None and not has_reduce_entry(pickler, t) for t in _BY_REDUCE)
     )

@@ -26,6 +26,7 @@ from typing import Any, Final
 from .. import hooks
 from .._stdlib import BATCHSIZE, Framer, StockPickler
 from ..hooks import PLAIN, Plan
+from ..interrupts import is_interrupt
 from ..objects.arrays import HEAP_TYPE
 
 __all__ = ["BY_ANYBODY", "BY_DEFAULT", "BY_ENTRY", "BY_STDLIB", "Dump", "kind_of", "plan", "settled"]
@@ -189,7 +190,9 @@ def _plan(pickler: Any) -> Plan:
             return PLAIN
         found = hooks.plan_of(proto, save, hooks.entries_of(dispatch))
         return found if dict in found else PLAIN
-    except (KeyError, AttributeError, TypeError):  # something is missing, or is not what it is in stock
+    except Exception as exc:  # something is missing, or is not what it is in stock, such as a hook that is a descriptor
+        if type(exc) is RecursionError or is_interrupt(exc):
+            raise
         return PLAIN
 
 

@@ -120,6 +120,50 @@ def _(base: Any, run: Run) -> Any:
     return Q
 
 
+class Strange:
+    """Stands for a method of a class, and is no function.
+
+    Args:
+        run: records the calls.
+        name: the method's name.
+        method: what is called.
+        error: what is raised if the class is asked for it, as by a property of instances; None for no error.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # nor can it be looked up in a set
+
+    def __init__(self, run: Run, name: str, method: Any, error: type[Exception] | None = None) -> None:
+        self.run = run
+        self.name = name
+        self.method = method
+        self.error = error
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        if obj is not None:
+            return types.MethodType(self, obj)
+        if self.error is not None:
+            raise self.error("it is for instances")
+        return self
+
+    def __call__(self, pickler: Any, *args: Any, **kwargs: Any) -> Any:
+        self.run.record(self.name, args[0])
+        return self.method(pickler, *args, **kwargs)
+
+
+#: Which of stock's methods are tried so.
+STRANGE = ("save", "memoize", "persistent_id", "put", "get", "save_reduce", "save_global", "_batch_setitems")
+
+
+def strange(base: Any, run: Run, name: str, error: type[Exception] | None = None) -> Any:
+    """Return a subclass one of whose methods is `Strange`."""
+    return type("P", (base,), {name: Strange(run, name, getattr(base, name), error)})
+
+
+for _name in STRANGE:
+    _subclass(f"{_name} has no hash")(lambda base, run, name=_name: strange(base, run, name))
+    _subclass(f"{_name} is for instances")(lambda base, run, name=_name: strange(base, run, name, ValueError))
+
+
 # Overrides that change what is written.
 
 
