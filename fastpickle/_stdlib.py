@@ -83,7 +83,8 @@ FRAMES_ARE_BYTESIO: bool = _frames_are_bytesio()
 #: its end.  After a MemoryError it may have lost what was in it, and be closed.
 NOT_WRITTEN = ValueError, BufferError, OverflowError
 
-#: Whether an instruction by the name of one that `bytecode` knows does what that does.
+#: Whether an instruction by the name of one that `bytecode` knows does what that does: of a new Python somebody has to
+#: find out.
 HAS_KNOWN_BYTECODE: bool = sys.implementation.name == "cpython" and sys.version_info < (3, 16)
 
 

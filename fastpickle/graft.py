@@ -1,16 +1,17 @@
 """Graft: plain subtrees by the C pickler.  It writes them, and its bytes are spliced in where Python's would stand.
 
-    at_once(obj)  C: PROTO FRAME [ obj ] STOP                                       -> as it is
+    at_once(obj)  C: PROTO FRAME [ obj ] STOP                                       -> as it is, into the file
     root(obj)     C: PROTO FRAME [ obj ] STOP                                       -> frames, last one left open
     whole(obj)    C: PROTO FRAME [ obj ] STOP, where our frame is empty or has room -> the same, after our frame
                   C: ... FRAME [ a prefix as long as our frame | obj ], where there may not be
     items(some)   C: ... FRAME [ a prefix as long as our frame, with a MARK | some ]
-    dumps(obj)    C: PROTO FRAME [ obj ] STOP                                       -> as it is
+    rest(batch)   the same for all items of a batch but the first one
+    dumps(obj)    C: PROTO FRAME [ obj ] STOP                                       -> as it is, but returned
 
 The C pickler writes the opcodes that the Python one writes, and cuts frames at the same places.  So its bytes are ours
 if nobody listens (`hooks`), if it knows every object (`cpickler`), if there is nothing that it writes otherwise
 (`differences`), if it begins with our memo (`lazymemo`), and if the frame that it begins in is as full as ours.  If
-not, nothing has been written, and the object goes through the loop (`plain`) as if nothing had been tried.
+not, nothing has been written, and the object goes through the loop (`engine.loop`) as if nothing had been tried.
 
 Not for: deciding whether a pickler may graft (`hooks.plan`) and what is worth an offer (`offers`), nor for long lists
 and dicts (`chunks`), for numbers (`unmemoized`), and for how the bytes come into frames (`splicing`).
@@ -119,8 +120,8 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         obj: what is dumped.
 
     Returns:
-        Whether it is written; if not, nothing is, but a type's `__hash__` may have run, or a module been imported.
-        None if C was not asked.
+        Whether it is written; if not, nothing is, but a type's `__hash__` may have run, or a module been imported, so
+        that the plan is to be looked at again.  None if it is not written, and nothing has run.
     """
     t = type(obj)
     if not is_offered(plan.graft_rule, obj, t):
@@ -134,7 +135,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
         or (memo and (id(obj) in memo or not is_exact(t) or len(obj) < FEWEST + len(memo)))
         or (frame is None) is (proto >= 4)
         or not may_graft(pickler, plan)
-        or (proto and is_for_batches(obj, t))  # its items are for `batches`
+        or (proto and is_for_batches(obj, t))  # its items are for `chunks.batches`
     ):
         return None
     if has_refused(pickler, plan, obj, t):
@@ -152,7 +153,7 @@ def root(pickler: Any, plan: Plan, obj: Any) -> bool | None:
 
 
 def at_once(pickler: Any, obj: Any) -> bool | Plan:
-    """Let C write a whole dump, so that there is no frame to be made; if not, `root` is not to ask it again.
+    """Let C write a whole dump, so that there is no frame to be made; if it gives up, `root` is not to ask it again.
 
     Args:
         pickler: one that has written nothing of this dump.
@@ -271,7 +272,7 @@ def whole(pickler: Any, plan: Plan, obj: Any, n: int) -> bool:
     doubt(pickler, has_run=True)  # a type's __hash__ may have run, or a module been imported
     if len(obj) < SHORTEST_RUN:  # it was offered for what is in it (`has_much`), which is for another offer
         dump.has_refused_items = True
-    elif len(obj) < 2 * BATCHSIZE:  # if it has more, `batches` is next
+    elif len(obj) < 2 * BATCHSIZE:  # if it has more, `chunks.batches` is next
         back_off(dump)
     return False
 
@@ -472,15 +473,14 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
     framer = pickler.framer
     dump = pickler._fastpickle_dump
     n = len(batch) - 1
-    args = padding(framer, plan, len(MARK))  # C begins with that
+    args = None
     grafter = None
     try:
-        if find_hiding(pickler, plan, t) is None:  # not before: it notes the slots in the class, as a reduce does
-            args = None
+        if find_hiding(pickler, plan, t) is not None:  # not before: it notes the slots in the class, as a reduce does
+            args = padding(framer, plan, len(MARK))  # C begins with that
     except Exception as exc:  # as if C had asked (`is_written`)
         if is_interrupt(exc):
             raise
-        args = None
     if args is not None:
         grafter = _written_items(pickler, plan, args, batch, 1)
     if grafter is not None and made_ours(pickler, plan, grafter, batch, n) and write(framer, plan, grafter.pieces, 1):
@@ -491,11 +491,11 @@ def rest(pickler: Any, plan: Plan, batch: list[Any], t: type) -> bool:
     return False
 
 
-class _Refused:
+class _GivesUp:
     """What C gives up at: its reduce calls something."""
 
     def __reduce__(self) -> Any:
-        return _Refused, tuple()  # noqa: C408  # that is what it calls
+        return _GivesUp, tuple()  # noqa: C408  # that is what it calls
 
 
 class _Closure:
@@ -524,9 +524,9 @@ def calibrate(cls: Any) -> None:
             pickler = cls(BytesIO(), 4)
             pickler.framer.start_framing()
             pickler.save(sample)
-            behind = [_Refused(), (_Refused(), sample), "a", 5, "b"]
-            for obj in (_Refused(), sample), [_Refused(), sample], behind:
-                for _ in range(2):  # the first time C is asked
+            behind = [_GivesUp(), (_GivesUp(), sample), "a", 5, "b"]
+            for obj in (_GivesUp(), sample), [_GivesUp(), sample], behind:
+                for _ in range(2):  # the first time C is asked, and gives up; then it is not, and the loop begins
                     cls(BytesIO(), 4).dump(obj)
             pickler = cls(BytesIO(), 4)
             pickler.framer.start_framing()

@@ -86,6 +86,7 @@ __all__ = [
     "FEW",
     "INSTANCE_HOOKS",
     "NOBODYS",
+    "NOT_FOR_C",
     "NUMBER_IDS",
     "PLAIN",
     "PLAIN_IDS",
@@ -228,6 +229,9 @@ ASIDE: Final = Plan(0, stock_methods["save"], by_save)
 #: The same in a dump that is taken to be as little as the last one like it: no part is asked whether it is worth a
 #: plan, up to one that is longer, or to so many; from there on it is FEW or ASIDE.
 AS_LAST: Final = Plan(0, stock_methods["save"], by_save)
+
+#: What is no plan: a dump is not written, and C, if it were asked, would give it up, too (`small`).
+NOT_FOR_C: Final = Plan(0, stock_methods["save"], by_save)
 
 for _way in (PLAIN, COLD, FEW, ASIDE, AS_LAST):
     _way.goes_by_hooks = True

@@ -3,7 +3,7 @@
 Stock packs the argument of every opcode anew (``BININT1 + pack("<B", n)``).  Where the argument is one byte there are
 only 256 of them, so they are looked up here; the others have their `struct.Struct` compiled.
 
-Not for: deciding which opcode an object gets.  That is `pickler`.
+Not for: deciding which opcode an object gets.  That is for `engine.loop`, `engine.columns` and `engine.encoders`.
 """
 
 from __future__ import annotations

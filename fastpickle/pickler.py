@@ -1,7 +1,8 @@
 """`Pickler`: the stock pure-Python pickler, with plain data written by one loop instead of a call per object and hook.
 
     dump(obj) --- all of it by the C pickler, if the file is in memory (`graft`), or at once (`small`); or with FEW or
-                  ASIDE in force, if nothing is to be gained, and PLAIN for little by a class with a persistent_id; else
+                  ASIDE in force, if nothing is to be gained, PLAIN for little by a class with a persistent_id, AS_LAST
+                  if it is like the last one (`repeats`) or stock's way was sooner (`races`), COLD for digests; else
     save(obj) --- plan: hooks.plan(self), once a dump
               --+-- the root of a dump:         the C pickler, if it can write all of it (`graft`); one with a reduce of
                 |                               its own as PLAIN, up to what that gives: if it is much, by a plan
@@ -61,10 +62,10 @@ from .accelerator.lazymemo import LazyMemo, order_memo, put_in_order
 from .accelerator.offers import is_tiny
 from .at_once import small
 from .at_once.few import undo_few
-from .at_once.races import begun, is_row_of_somebodys
+from .at_once.races import is_row_of_somebodys, race_of
 from .at_once.repeats import goes_by_hooks, learn_from_few
 from .digests import small_hashes
-from .digests.hashing import FEWEST, MANY, MANY_ITEMS, is_worth_a_plan
+from .digests.hashing import FEWEST_OF_HASH, MANY, MANY_ITEMS, is_hash_worth_a_plan
 from .digests.small_hashes import MOST_ITEMS, write_part
 from .engine.brief import save_brief
 from .engine.loop import commit_frame, save_all
@@ -102,12 +103,8 @@ __all__ = ["Pickler"]
 _stock_save_dict = stock_methods["save_dict"]
 _stock_save_list = stock_methods["save_list"]
 _stock_save_str = stock_methods["save_str"]
-_stock_save_bytes = stock_methods["save_bytes"]
-_save_no_memo = stock_methods.get("_save_bytes_no_memo")  # which newer Pythons have, and call for bytes
 _stock_save_tuple = stock_methods["save_tuple"]
 _stock_save_none = stock_methods["save_none"]
-_stock_save_bool = stock_methods["save_bool"]
-_stock_save_float = stock_methods["save_float"]
 _stock_save_long = stock_methods["save_long"]
 _ATOMS = frozenset(hooks.ATOMS)
 #: A list or dict of fewer items is not asked whether it is worth a plan: its items are.
@@ -127,11 +124,11 @@ _LARGE = 200
 _FEW_FOR_BRIEF = 128
 _ASIDE_FOR_BRIEF = 24
 #: What makes a shorter tuple worth to be written at once, if it comes first: it stands for many parts, or for what a
-#: cell is to hold.  So does a class before the dict of another one.
+#: cell is to hold.
 _HEAVY = frozenset(map(id, (dict, ModuleType, CellType)))
 #: By id, what there may be much in.
 _LISTS_AND_DICTS = frozenset(map(id, (list, dict)))
-_may_graft = CPickler is not None
+_HAS_C = CPickler is not None
 _setattr, _delattr = object.__setattr__, object.__delattr__
 _pickle: Any = pickle  # its dispatch_table is no public name
 
@@ -166,9 +163,9 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         try:
             t = type(obj)
             few: Plan | None = None
-            is_looked_at = True
+            may_learn = True
             if last.few_left > 0 and goes_by_hooks(self, obj, t):
-                is_looked_at = False
+                may_learn = False
                 if id(t) in last.few_much:
                     few = ASIDE
                 else:
@@ -183,7 +180,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 elif is_written:
                     return
                 elif is_written is None:
-                    may_graft = _may_graft and getattr(self, "fastpickle_grafts", False)
+                    may_graft = _HAS_C and getattr(self, "fastpickle_grafts", False)
                     if may_graft and (id(t) in CONTAINER_IDS or (type(t) is type and writers)):
                         try:
                             write = writers.get(id(type(self).dump))
@@ -208,12 +205,12 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if self.proto >= 4:
                     self.framer.start_framing()
             except BaseException:
-                self.__dict__.pop("_fastpickle_is_refused", None)  # save() would
+                self.__dict__.pop("_fastpickle_is_refused", None)  # it is of this dump, and `begin` would
                 raise
             last.root = id(t)
-            race = begun(self, obj, t) if few is None or few is ASIDE or few is FEW else None
+            race = race_of(self, obj, t) if few is None or few is ASIDE or few is FEW else None
             if race is not None and race.is_as_stock:
-                is_looked_at = few is not None
+                may_learn = few is not None
                 few = AS_LAST
                 self.__dict__.pop("_fastpickle_is_refused", None)  # `begin` would
             if few is not None:
@@ -222,7 +219,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     self.save(obj)
                     if race is not None:
                         race.end(self)
-                    if is_looked_at and few is not PLAIN and few is not COLD:
+                    if may_learn and few is not PLAIN and few is not COLD:
                         learn_from_few(self, obj, t)
                 finally:
                     now = self._fastpickle_plan
@@ -234,9 +231,9 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         if now is not FEW and now is not ASIDE:  # there was a plan
                             last.few_left = 0
             else:
-                last.aside = last.begun = 0
+                last.aside = last.went_by_hooks = 0
                 self.save(obj)
-                if last.begun == id(self):
+                if last.went_by_hooks == id(self):
                     if race is not None:
                         race.end(self)
                     if last.aside == id(self):
@@ -251,6 +248,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
 
     # One long method, since stock needs but two to six Python frames for a level of nesting, and what stock can save
     # within the recursion limit must not fail here.  What other functions do for it has returned by the next level.
+    # And it has few names, most of them for several things: each more costs 1 % of an object that goes hook by hook.
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         """Write the opcodes of `obj`, as stock's `save` would.
 
@@ -442,7 +440,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
                             if n == 0 and len(memo) <= _LARGE:
                                 last.large = 0
-                        finally:  # another reduce may have called, and go on
+                        finally:  # another reduce may have called `save`, and goes on once this returns
                             self.__dict__["_fastpickle_plan"] = plan.in_doubt
                         return
             elif isinstance(x, str):
@@ -486,7 +484,7 @@ def _other_way(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, entry: An
                 return False
             plan = _more_than_last(pickler, memo)
         if n >= _FOR_PLAN or (n and (plan is FEW or (plan is ASIDE and t is tuple and id(type(obj[0])) in _HEAVY))):
-            is_asked = _is_asked(pickler, plan, obj, t, memo, may_begin)
+            is_asked = _ask_or_write(pickler, plan, obj, t, memo, may_begin)
             if is_asked is None:
                 return None
             if (
@@ -564,8 +562,8 @@ def _plan_for(pickler: Any, plan: Plan, memo: Any, obj: Any, t: type, value: tup
     return now if plan is FEW or now.is_for_brief else PLAIN
 
 
-def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write: bool) -> bool | None:
-    """Tell whether to ask if a container is worth a plan; None if it is small, and written.
+def _ask_or_write(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write: bool) -> bool | None:
+    """Tell whether to ask if a container is worth a plan, or write it: None, if it is small.
 
     Args:
         pickler: one with `plan` in force, by which it goes hook by hook.
@@ -578,11 +576,11 @@ def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write:
     n = len(obj)
     try:
         if plan is COLD:
-            if FEWEST <= n <= MOST_ITEMS and (t is dict or t is list):  # tuples, as of code, are saved sooner
+            if FEWEST_OF_HASH <= n <= MOST_ITEMS and (t is dict or t is list):  # tuples, as of code, are saved sooner
                 is_written = write_part(pickler, obj, t) if memo and may_write else False
-                return None if is_written else is_written is not None and is_worth_a_plan(pickler, obj, t)
+                return None if is_written else is_written is not None and is_hash_worth_a_plan(pickler, obj, t)
             first = type(next(iter(obj.values() if t is dict else obj), None))
-            return (n >= FEWEST or (len(memo) >= MANY and id(first) in CONTAINER_IDS)) and is_worth_a_plan(
+            return (n >= FEWEST_OF_HASH or (len(memo) >= MANY and id(first) in CONTAINER_IDS)) and is_hash_worth_a_plan(
                 pickler, obj, t
             )
         if plan is FEW:
@@ -603,7 +601,7 @@ def _is_asked(pickler: Any, plan: Plan, obj: Any, t: type, memo: Any, may_write:
             return n * (len(x) + 1) >= _FOR_ATOMS
         return not _LISTS_AND_DICTS.isdisjoint(map(id, map(type, held)))
     except RuntimeError as exc:  # the stack is full; another thread has changed a dict
-        if is_interrupt(exc):
+        if type(exc) is not RecursionError and is_interrupt(exc):
             raise
         return False
 

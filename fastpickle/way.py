@@ -25,7 +25,7 @@ from .accelerator.lazymemo import BEHIND_ALL, IN_CELL, order_memo, put_in_order
 from .accelerator.offers import FEWEST, may_be_plain
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
-from .digests.hashing import MANY_ITEMS, begins_with_array, is_worth_a_plan
+from .digests.hashing import MANY_ITEMS, begins_with_array, is_hash_worth_a_plan
 from .doubts import Dump, settled
 from .engine.encoders import brief_ids, save_tuple
 from .engine.loop import is_row, save_all
@@ -49,8 +49,8 @@ FEWEST_OF_FEW: Final = 8
 #: there cannot be another one; and the names of adapters.
 End = tuple[Plan | None, Any, tuple[str, ...]]
 
-#: What the loop saves without a saver, if it is short.
-_SHORT: Final = frozenset((list, dict, tuple))
+#: What the loop saves without a saver, if it is short, and what may be worth a plan.
+_LISTS_DICTS_TUPLES: Final = frozenset((list, dict, tuple))
 #: So many levels are looked through for something long, and so many of the last things in each.
 _DEEP: Final = 4
 _MOST_LAST: Final = 4
@@ -70,8 +70,8 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
 
     Args:
         pickler: the pickler.
-        outer: None for what is no part of another object; or ASIDE, COLD, or a plan in doubt.
-        obj: the object; not empty, if the plan is ASIDE or COLD.
+        outer: None for what is no part of another object; or FEW, ASIDE, COLD, or a plan in doubt.
+        obj: the object; not empty, unless that is None or a plan in doubt.
         t: its type.
 
     Returns:
@@ -88,13 +88,16 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             if (t is list or t is tuple or t is dict) and _may_be_row(obj, t):
                 now = hooks.plan(pickler)
                 plan = now if now.is_for_brief else FEW
-        elif is_hash and not is_worth_a_plan(pickler, obj, t):
+        elif is_hash and not is_hash_worth_a_plan(pickler, obj, t):
             plan = COLD
         elif (
             save in hooks.choosy_saves  # a library has its own way to save functions ...
             and not may_be_plain(obj, t)
             and not (
-                is_worth := type(t) is type and t in _SHORT and bool(obj) and _is_worth_a_plan(pickler, ASIDE, obj, t)
+                is_worth := type(t) is type
+                and t in _LISTS_DICTS_TUPLES
+                and bool(obj)
+                and _is_worth_a_plan(ASIDE, obj, t)
             )
             and not (is_hash and begins_with_array(pickler, obj, t))
         ):
@@ -116,10 +119,10 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 rule is not None
                 and rule is not hooks.STOCK_RULE
                 and type(t) is type
-                and t in _SHORT
+                and t in _LISTS_DICTS_TUPLES
                 and 0 < len(obj) < FEWEST
                 and not is_worth
-                and not _is_worth_a_plan(pickler, ASIDE, obj, t)
+                and not _is_worth_a_plan(ASIDE, obj, t)
             ):
                 plan = ASIDE
             elif not plan:
@@ -128,7 +131,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 plan = ASIDE
     elif outer is not ASIDE and outer is not COLD and outer is not FEW:
         return settled(pickler), (outer, _UNTOUCHED, ())  # who called may change something then, too
-    elif _is_worth_a_plan(pickler, outer, obj, t):
+    elif _is_worth_a_plan(outer, obj, t):
         plan = hooks.plan(pickler)
         if not plan or _are_mostly_somebodys(plan, obj, t):
             return PLAIN, None
@@ -156,7 +159,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         outer_dump = _UNTOUCHED
         if plan is FEW or plan is ASIDE:
             outer_dump = None  # there may be one yet (`begin_reduced`)
-            last.begun = id(pickler)
+            last.went_by_hooks = id(pickler)
     object.__setattr__(pickler, "_fastpickle_plan", plan)  # the class may have a __setattr__ of its own
     return plan, (outer, outer_dump, adapted)
 
@@ -192,7 +195,9 @@ def way_of(
     if t in plan:
         saver = plan[t]
         if saver is None or (
-            t in _SHORT and plan.hash_rule is None and (len(obj) < SHORTEST_OF_ATOMS or (t is list and is_row(obj)))
+            t in _LISTS_DICTS_TUPLES
+            and plan.hash_rule is None
+            and (len(obj) < SHORTEST_OF_ATOMS or (t is list and is_row(obj)))
         ):
             return save_all, (pickler, plan, iter((obj,)), 1, framer.write), False, end
         return saver, (pickler, plan, obj, framer.file_write if frame is None else frame.write), False, end
@@ -239,7 +244,7 @@ def _end_dump(pickler: Any, outer_dump: Any) -> None:
             and dump.doubts * _MEMOIZED_PER_DOUBT > len(dump.memo)
             and "_fastpickle_memo" not in state  # else C has most of it
         ):
-            last.begun = id(pickler)  # much of it is somebody's, and might as well have gone hook by hook
+            last.went_by_hooks = id(pickler)  # much of it is somebody's, and might as well have gone hook by hook
         if outer_dump is None:
             del state["_fastpickle_dump"]
         else:
@@ -270,10 +275,10 @@ def _may_be_brief(obj: tuple[Any, ...]) -> bool:
     return True
 
 
-def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
+def _is_worth_a_plan(outer: Plan, obj: Any, t: type) -> bool:
     """Tell whether an object is saved sooner with a plan, which takes 6 us to begin, than hook by hook."""
     if outer is COLD:
-        return True  # `Pickler.save` has asked `is_worth_a_plan`
+        return True  # `pickler._ask_or_write` has asked `is_hash_worth_a_plan`
     if outer is FEW and len(obj) < FEWEST_OF_FEW:  # so much has come before that more may come
         return True
     if outer is ASIDE and t is dict and len(obj) < MANY_ITEMS and not is_plain_at_top(obj, t):
@@ -312,17 +317,17 @@ def _may_be_row(obj: Any, t: type) -> bool:
 def _has_long(obj: Any, t: type) -> bool:
     """Tell whether there is a long container among the last things in a list, tuple or dict."""
     for _ in range(_DEEP):
-        last = None
+        inner = None
         for x in islice(reversed(obj.values() if t is dict else obj), _MOST_LAST):
             t = type(x)
             if id(t) in CONTAINER_IDS and x:
                 if len(x) >= 2 * FEWEST:
                     return True
-                last = x
+                inner = x
                 break
-        if last is None or t not in _SHORT:
+        if inner is None or t not in _LISTS_DICTS_TUPLES:
             return False
-        obj = last
+        obj = inner
     return False
 
 
@@ -337,7 +342,7 @@ def _are_mostly_somebodys(plan: Plan, obj: Any, t: type, levels: int = 2) -> boo
         t: its type.
         levels: so many are looked at, a few items in each.
     """
-    if plan.keys() >= _SHORT:
+    if plan.keys() >= _LISTS_DICTS_TUPLES:
         return False
     if t is not list and t is not tuple and t is not dict:
         return type(t) is type and t.__dictoffset__ != 0 and dict not in plan  # its state is one

@@ -135,7 +135,7 @@ def taken_for_little(nothing_is_remembered: None, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def no_races(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no dump be saved in stock's way to see how long that takes: what is seen of our way is all there is."""
-    monkeypatch.setattr(pickler, "begun", lambda pickler, obj, t: None)
+    monkeypatch.setattr(pickler, "race_of", lambda pickler, obj, t: None)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def eagerly() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_hashes, "at_once", lambda *args: False)
         for module in pickler, way:
-            patch.setattr(module, "is_worth_a_plan", lambda *args: True)
+            patch.setattr(module, "is_hash_worth_a_plan", lambda *args: True)
         yield
 
 

@@ -24,7 +24,7 @@ from ..objects.last import last, likeness
 from ..objects.likely import is_somebodys
 from ..older import overrides_batches
 
-__all__ = ["Race", "begun", "is_row_of_somebodys"]
+__all__ = ["Race", "is_row_of_somebodys", "race_of"]
 
 #: So many dumps in each of the two ways come first.
 _TURNS: Final = 2
@@ -106,11 +106,11 @@ def is_row_of_somebodys(obj: Any, t: type) -> bool:
     return (t is list or t is tuple) and is_somebodys(type(next(iter(obj), None)))  # another thread may have emptied it
 
 
-def begun(pickler: Any, obj: Any, t: type) -> Race | None:
+def race_of(pickler: Any, obj: Any, t: type) -> Race | None:
     """Begin with what is dumped in the race between the two ways; None if there is but one way.
 
     Args:
-        pickler: one that has written nothing of this dump, and is to go hook by hook.
+        pickler: one that has written PROTO at the most of this dump.
         obj: what is dumped.
         t: its type.
     """

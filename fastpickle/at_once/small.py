@@ -26,7 +26,7 @@ from ..accelerator.offers import FEWEST, gains_nothing, may_be_plain, may_go_by_
 from ..accelerator.splicing import write_dump
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
-from ..hooks import ATOM_IDS, CONTAINER_IDS, PLAIN, PLAIN_IDS, STOCK_RULE, Plan
+from ..hooks import ATOM_IDS, CONTAINER_IDS, NOT_FOR_C, PLAIN, PLAIN_IDS, STOCK_RULE, Plan
 from ..interrupts import is_interrupt
 from ..objects.arrays import HEAP_TYPE
 from ..objects.instances import has_only_a_dict
@@ -93,7 +93,7 @@ _MOST_BITS: Final = 1024
 _LONGEST: Final = 4096
 
 
-def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | None:
+def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | Plan | None:
     """Write a whole dump, if it begins as small plain data that nobody listens to.
 
     Args:
@@ -104,8 +104,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
 
     Returns:
         Whether it is written; None if it should be saved hook by hook, with `FEW` in force, or `ASIDE` for a library's;
-        `PLAIN` if there is no other way for any part of it; 0 if C would not write it either.  If it is not written,
-        nothing is, and nothing has changed.
+        `PLAIN` if there is no other way for any part of it; `NOT_FOR_C` if C would not write it either.  If it is not
+        written, nothing is, and nothing has changed.
 
     Raises:
         What `save` raises, if the loop has to save the rest, and what the file does.
@@ -123,11 +123,11 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
             if save not in hooks.choosy_saves and not hooks.learn_choosy_save(save):
                 return False
             if save in hooks.hash_rules:  # which were not known when the dump began
-                return 0
+                return NOT_FOR_C
         content = 0
         if not is_own and (task := is_task(obj, t)) is not False:
             if task is None:
-                return 0
+                return NOT_FOR_C
             content = _TASK if task is True else _MUCH_OF_TASK
         elif is_container and not is_own and last.not_at_once and last.is_not_at_once(key_of_row(obj, t)):
             content = _SOMEBODYS
@@ -143,7 +143,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
                 if is_like == 2:
                     content = _SOMEBODYS
                 elif may_graft and not (is_own and is_like):
-                    return False if is_for_c or save not in hooks.choosy_saves else 0
+                    return False if is_for_c or save not in hooks.choosy_saves else NOT_FOR_C
                 may_graft = False
         elif t is type and not is_own and not is_by_value(obj):
             content = _SOMEBODYS
@@ -159,7 +159,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
             if type(state) is not dict:
                 return False
             if not is_own and is_by_value(t):
-                return 0  # so that its class is much
+                return NOT_FOR_C  # so that its class is much
             content = _INSTANCES
             if is_own:
                 if may_graft and not last.may_be_little(t):
@@ -197,8 +197,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
     if rule is None:
         last.looks_for_nothing = 0  # here it would not be found
         if plan.graft_rule is not None:
-            return 0 if content == _MUCH_OF_TASK else False
-        return PLAIN if gains_nothing(pickler, plan, obj, t) else 0
+            return NOT_FOR_C if content == _MUCH_OF_TASK else False
+        return PLAIN if gains_nothing(pickler, plan, obj, t) else NOT_FOR_C
     state = pickler.__dict__
     framer = state["framer"]
     memo = state["memo"]
@@ -212,12 +212,12 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
         or not (isinstance(file := file_write.__self__, BytesIO) or is_usual_file(file))  # another one sees each write
     ):
         last.looks_for_nothing = 0
-        return 0 if content == _MUCH_OF_TASK else False
+        return NOT_FOR_C if content == _MUCH_OF_TASK else False
     if content == _MUCH_OF_TASK:
         is_written = save_task(pickler, plan, obj)
         if is_written:
             state.pop("_fastpickle_is_refused", None)
-        return is_written or 0
+        return is_written or NOT_FOR_C
     if may_graft and "_fastpickle_is_refused" in state:  # by C
         may_graft = False
     pieces: list[bytes] = []
@@ -228,7 +228,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> int | Plan | No
             is_all = is_for_few = encode_task(pickler, plan, obj, memo, pieces)
             if not is_all:
                 memo.clear()
-                return 0
+                return NOT_FOR_C
             pieces.append(STOP)
         elif content == _INSTANCES:
             is_all = False

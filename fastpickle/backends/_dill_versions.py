@@ -70,7 +70,8 @@ _HOMES: Final = [
     vars(sys.modules[name]) for name in ("dill._dill", "dill._shims", "dill.logger") if name in sys.modules
 ]
 
-#: Their sources in 0.4.1, by their digests; of three there is another one where there is no numpy.
+#: Their sources in 0.4.1, by their digests, and in any other version in which they do the same; of three there is
+#: another one where there is no numpy.
 _AS_READ: Final = {
     "Pickler.__init__": ("69340b8af5b7fdd9",),
     "Pickler.dump": ("cc2a669c9d456d01",),

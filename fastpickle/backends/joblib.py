@@ -75,8 +75,8 @@ _KNOWN = (
 )
 
 _OriginalNumpyPickler: Any = _files.NumpyPickler
-#: The digest of its `save` in joblib 1.0 to 1.6.
-_KNOWN_SAVE = "dc496b33f5d0a20c"
+#: The digests of its `save`: that in joblib 1.0 to 1.6.
+_KNOWN_SAVES = (("dc496b33f5d0a20c",),)
 _Wrapper: Any = _files.NumpyArrayWrapper
 _wrap: Any = _OriginalNumpyPickler._create_array_wrapper
 #: What the class of the wrappers has, but for what `copyreg` notes there when it is asked for the first time.
@@ -352,7 +352,7 @@ def _is_known_to_be(known: Sequence[tuple[str, ...]], *functions: Any) -> bool:
     return all(found in of_one for found, of_one in zip(digests(*functions), known, strict=True))
 
 
-if FRAMES_ARE_BYTESIO and _files.Pickler is StockPickler and digests(_OriginalNumpyPickler.save) == [_KNOWN_SAVE]:
+if FRAMES_ARE_BYTESIO and _files.Pickler is StockPickler and _is_known_to_be(_KNOWN_SAVES, _OriginalNumpyPickler.save):
     for _save in _OriginalNumpyPickler.save, NumpyPickler.save:
         hooks.known_saves[_save] = hooks.known_saves[_Base.save]
         hooks.choosy_saves[_save] = _is_array

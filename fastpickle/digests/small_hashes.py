@@ -58,7 +58,7 @@ from ..opcodes import (
     pack_binunicode,
 )
 from ..rules import HashRule
-from .hashing import is_worth_a_plan, rule_of
+from .hashing import is_hash_worth_a_plan, rule_of
 from .shapes import LONG_HEADERS, are_sortable
 
 __all__ = ["MOST_ITEMS", "at_once", "write_part"]
@@ -103,7 +103,7 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
         if t is dict or t is list or t is tuple:
             if _is_small(obj, t, rule) and _is_written(pickler, obj, t):
                 return True
-            if is_worth_a_plan(pickler, obj, t):
+            if is_hash_worth_a_plan(pickler, obj, t):
                 return False
         elif (
             rule.is_other is not None

@@ -338,7 +338,7 @@ def _asks_nobody(obj: Any, t: type) -> bool:
     return type(own) is BuiltinMethodType and own.__self__ is obj
 
 
-#: Types whose reduce is C, although they are heap types in some Pythons.
+#: Types whose reduce is C, although they are heap types in some Pythons; `stdlibs.STDLIBS` has those that C is given.
 WRITTEN_IN_C: frozenset[type] = frozenset((deque, defaultdict, Decimal, date, time, datetime, timedelta, timezone))
 _reduce_complex: Any = getattr(copyreg, "pickle_complex", None)  # written in Python, and in the dispatch_table
 

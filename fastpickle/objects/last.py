@@ -46,7 +46,7 @@ class _Last:
         few_much: the ids of the classes of what a library's pickler dumped hook by hook though it was not little.
         few_refused: the ids of those of these classes at which C gives up.
         aside: the id of a library's pickler whose dump goes hook by hook since `begin` has found that it does.
-        begun: the id of the pickler of the last dump that `begin` has found to go hook by hook, or that might have.
+        went_by_hooks: the id of the pickler of the last dump that `begin` has found to go hook by hook, or might have.
         held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
         looks_for_nothing: how many looks in a row at what is dumped found only plain data (`small`).
         longest, most: how long a container may be, and how much may be memoized, before there is more in a dump than in
@@ -64,10 +64,10 @@ class _Last:
     """
 
     __slots__ = (
-        "aside", "begun", "few", "few_left", "few_much", "few_refused", "gave_up_for", "held", "kind", "large", "like",
+        "aside", "few", "few_left", "few_much", "few_refused", "gave_up_for", "held", "kind", "large", "like",
         "longest", "looks_for_nothing", "most", "much", "not_at_once", "not_brief", "not_soon_brief", "patience",
         "patience_with_few", "patience_with_much", "patience_with_numbers", "race", "races", "refused",
-        "root",
+        "root", "went_by_hooks",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class _Last:
         self.patience_with_few = 0
         self.few_refused: set[int] = set()
         self.few_much: set[int] = set()
-        self.aside = self.begun = 0
+        self.aside = self.went_by_hooks = 0
         self.gave_up_for = 0
         self.kind: Callable[..., Any] | None = None
         self.like: tuple[int, ...] = ()

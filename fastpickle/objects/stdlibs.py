@@ -51,7 +51,8 @@ def _functions_of(t: type) -> tuple[Any, ...]:
 _FUNCTIONS: Final = (*sorted(ASKED_FOR_OF_DICT), "__getattribute__")
 
 
-#: Types whose reduce runs only the standard library's code, and what that was at import.
+#: Types whose reduce runs only the standard library's code, and what that was at import.  Where C may not be asked,
+#: `engine.reduce.WRITTEN_IN_C` tells whose reduce is sooner called by us.
 STDLIBS: dict[type, tuple[Any, ...]] = {
     t: _functions_of(t)
     for t in (

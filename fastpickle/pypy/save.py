@@ -26,7 +26,7 @@ from ..hooks import PLAIN, Plan, Write
 from ..objects.asked import hides_no_reduce
 from ..objects.values import AS_CLASS, reduce_value
 from .looks import BY_ANYBODY, BY_DEFAULT, BY_STDLIB, Dump, kind_of
-from .straight import FEWEST, TURNS, save_one
+from .straight import FEWEST_OF_PYPY, TURNS, save_one
 
 __all__ = ["save", "save_object"]
 
@@ -60,7 +60,9 @@ def save(self: Any, obj: Any, save_persistent_id: bool = True) -> None:
             return
         if plan.doubted is not None:
             t = type(obj)
-            if (t is list or t is dict or t is tuple or t is set) and len(obj) >= FEWEST:  # else stock is as soon
+            if (t is list or t is dict or t is tuple or t is set) and len(
+                obj
+            ) >= FEWEST_OF_PYPY:  # else stock is as soon
                 plan = settled(self)
                 if plan is not PLAIN:
                     try:
@@ -166,7 +168,7 @@ def save_object(pickler: Any, plan: Plan, obj: Any, write: Write | None) -> None
     if kind == BY_STDLIB or (kind == BY_DEFAULT and _says_nothing(obj.__dict__)):
         rv = obj.__reduce_ex__(plan.proto)
     else:
-        _save_by_anybody(pickler, plan, obj, t)
+        _save_by_anybody(pickler, obj, t)
         return
     if len(rv) > 3 and (rv[3] is not None or rv[4] is not None):
         pickler.save_reduce(*rv, obj=obj)
@@ -210,7 +212,7 @@ def _save_call(pickler: Any, plan: Plan, dump: Dump, obj: Any, rv: tuple[Any, ..
             write(BUILD)
 
 
-def _save_by_anybody(pickler: Any, plan: Plan, obj: Any, t: type) -> None:
+def _save_by_anybody(pickler: Any, obj: Any, t: type) -> None:
     """Save an object through its dispatch entry, or by a reduce that may be anybody's."""
     if type(t) is not type:
         doubt(pickler)  # the table asks for its hash

@@ -22,13 +22,11 @@ Not for: a Python whose frames are `io.BytesIO` (`plain`), nor one whose stock p
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable
 from itertools import islice
 from struct import Struct
 from typing import Any
 
-from .. import hooks
 from .._stdlib import BATCHSIZE, batchsize_now, stock_methods
 from ..doubts import doubt, outside, settled
 from ..hooks import Plan, Saver, Write
@@ -43,13 +41,10 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["FEWEST", "SAVERS", "TURNS", "save_dict", "save_one"]
+__all__ = ["FEWEST_OF_PYPY", "SAVERS", "TURNS", "save_dict", "save_one"]
 
-_stock_save = stock_methods["save"]
 _stock_save_str = stock_methods["save_str"]
 _stock_save_bytes = stock_methods["save_bytes"]
-_ATOMS = frozenset(hooks.ATOMS)
-_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 # Opcode and argument in one piece; to append a table's entry for each of 65536 ints is no sooner.
 _binint2 = Struct("<BH").pack
 _binint = Struct("<Bi").pack
@@ -65,10 +60,10 @@ TURNS = (False, True)
 def _is_small(obj: Any) -> bool:
     """Tell whether a plan that is in doubt is not worth a look for an object: stock saves it as soon."""
     t = type(obj)
-    return (t is not list and t is not dict and t is not tuple and t is not set) or len(obj) < FEWEST
+    return (t is not list and t is not dict and t is not tuple and t is not set) or len(obj) < FEWEST_OF_PYPY
 
 
-FEWEST = 10
+FEWEST_OF_PYPY = 10
 #: So many objects in a row are saved as stock does, one after the other, while the plan is in doubt.
 _PATIENCE = 10
 
