@@ -32,6 +32,7 @@ __all__ = [
     "BATCHSIZE",
     "FRAMES_ARE_BYTESIO",
     "HAS_KNOWN_BYTECODE",
+    "HAS_NO_GIL",
     "LNOTAB_WARNS",
     "MAY_RUN_OUT_OF_STACK",
     "MEMOIZES_BUFFERS",
@@ -106,12 +107,31 @@ ASKS_PERSISTENT_ID_ALWAYS: bool = _asks_persistent_id_always()
 # The C pickler, and what it writes otherwise than the Python one (`graft`).
 
 
+def _may_have_no_gil() -> bool:
+    """Tell whether this is a free-threaded build, and the GIL is not switched on for good.
+
+    Whether it is on at this moment says nothing: while an extension module is imported it always is.
+    """
+    if "free-threading build" not in sys.version:  # where `sysconfig` would look, which takes 10 ms
+        return False
+    environment = {} if sys.flags.ignore_environment else os.environ
+    return (sys._xoptions.get("gil") or environment.get("PYTHON_GIL")) != "1"
+
+
+#: Whether another thread may change a list or dict while the C pickler reads it.  There it reads what is freed, and the
+#: interpreter may crash, where the Python one goes on or raises RuntimeError: all of 3.13, much of 3.14, a bytearray
+#: even in 3.15 (gh-146452, gh-146533, gh-149816).
+HAS_NO_GIL: bool = _may_have_no_gil()
+
+
 def _find_c_pickler() -> tuple[Any, Any]:
     """Return the C pickler's class and its dumps(); Nones if it is absent, switched off, or frames are not as it needs.
 
+    Without the GIL it is switched on by FASTPICKLE_PURE=0 only: that says that no thread changes what another dumps.
     The function is C's own, whatever `pickle.dumps` may be by now.
     """
-    if os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0") or not FRAMES_ARE_BYTESIO:
+    pure = os.environ.get("FASTPICKLE_PURE") or ("1" if HAS_NO_GIL else "0")
+    if pure != "0" or not FRAMES_ARE_BYTESIO:
         return None, None
     try:
         from _pickle import Pickler, dumps  # noqa: PLC0415  # only where it is wanted

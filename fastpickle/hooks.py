@@ -38,6 +38,7 @@ if all dispatch entries of its types are stock's, or a library's that tells a ru
 | what                                           | forbids                            | test_graft.py                  |
 |------------------------------------------------|------------------------------------|--------------------------------|
 | FASTPICKLE_PURE=1, no `_pickle`, PyPy          | every graft                        | test_switched_off_by_...       |
+| no GIL, unless FASTPICKLE_PURE=0               | every graft: C reads what is freed | test_no_gil.py                 |
 | `fastpickle_grafts = False`, class or instance | every graft                        | test_switched_off              |
 | a row of the table above                       | every graft: C asks nobody         | test_overridden_method         |
 | entry of a type that C does not ask about      | every graft                        | test_dispatch_entry            |

@@ -87,19 +87,20 @@ def test_probe_of_this_python() -> None:
     """A real Python is recognised: the one that runs this test, outside of its virtual environment."""
     base = getattr(sys, "_base_executable", None) or sys.executable
     one = interpreters.probe(Path(os.path.realpath(base)), "here")
-    if "t" in getattr(sys, "abiflags", "") or "d" in getattr(sys, "abiflags", ""):
-        pytest.skip("this Python is a debug or free-threaded build")
+    flags = getattr(sys, "abiflags", "")
+    if "d" in flags:
+        pytest.skip("this Python is a debug build")
     assert one is not None
     prefix = "pypy" if sys.implementation.name == "pypy" else ""
-    assert one.name == f"{prefix}{sys.version_info[0]}.{sys.version_info[1]}"
+    assert one.name == f"{prefix}{sys.version_info[0]}.{sys.version_info[1]}{flags}"
 
 
 @pytest.mark.parametrize(
     "said",
     [
         {"venv": True},
-        {"flags": "t"},
         {"flags": "d"},
+        {"flags": "td"},
         {"implementation": "graalpy"},
         {"version": [3, 14]},
         {"version": None},
@@ -109,6 +110,14 @@ def test_probe_of_this_python() -> None:
 def test_probe_passes_over(make_python: MakePython, said: dict[str, object]) -> None:
     """What is not a plain Python of its own is not an interpreter."""
     assert interpreters.probe(make_python("bin/python3.14", "3.14.1", **said), "PATH") is None
+
+
+def test_free_threaded_build_is_one_of_its_own(make_python: MakePython) -> None:
+    """It has a name of its own, and is no stand-in for the other one."""
+    file = make_python("bin/python3.14t", "3.14.1", flags="t")
+    assert interpreters.probe(file, "PATH").name == "3.14t"
+    make_python("bin/python3.14", "3.14.1", flags="t")
+    assert (chosen("3.14t"), chosen("3.14")) == (file, None)
 
 
 def test_probe_passes_over_what_does_not_run(home: Path) -> None:
@@ -243,6 +252,7 @@ def test_every_interpreter_has_a_suite() -> None:
         ("3.14", ("3.14",)),
         ("3.14,pypy3.11", ("3.14", "pypy3.11")),
         (" py314 , python3.10,cpython3.15,pypy311,3.14", ("3.14", "3.10", "3.15", "pypy3.11")),
+        ("py313t,3.14t", ("3.13t", "3.14t")),
     ],
 )
 def test_names(text: str, wanted: tuple[str, ...]) -> None:
@@ -353,6 +363,7 @@ def test_lock_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("py315-compat-stdlib", "3.15"),
         ("pypy311-compat-dill", "pypy3.11"),
         ("compat-dill-py3.13", "3.13"),
+        ("py313t-compat-dill", "3.13t"),
     ],
 )
 def test_interpreter_of(env: str, interpreter: str | None) -> None:
@@ -362,7 +373,7 @@ def test_interpreter_of(env: str, interpreter: str | None) -> None:
 
 def test_quick_selection() -> None:
     """A contributor runs the checks, both ends of what is at hand, and one upstream suite."""
-    assert matrix.quick(ENVS, ["pypy3.11", "3.10", "3.15", "3.14"]) == [
+    assert matrix.quick(ENVS, ["pypy3.11", "3.10", "3.15", "3.14", "3.14t"]) == [
         "lint",
         "types",
         "py310",
@@ -402,14 +413,14 @@ def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         Result("py310", "CPython 3.10.1", matrix.PASSED, Counts(10, 0), 61.4),
         Result("py315", "CPython 3.15 (missing)", matrix.MISSING, Counts(0, 1)),
     ]
-    assert matrix.report(results, {"3.15": "no mirror has it"}, tmp_path, allow_missing=False) == 1
+    assert matrix.report(results, {"3.15": "no mirror has it"}, tmp_path) == 1
     lines = capsys.readouterr().out.splitlines()
     assert "error: the interpreter 3.15 is missing: no mirror has it" in lines
     assert lines[-2:] == ["", "10 passed, 1 failed"]
     assert ["py310", "CPython", "3.10.1", "passed", "10", "0", "61"] in [line.split() for line in lines]
 
     results[-1] = Result("py315", "CPython 3.15 (missing)", matrix.SKIPPED)
-    assert matrix.report(results, {"3.15": "no mirror has it"}, tmp_path, allow_missing=True) == 0
+    assert matrix.report(results, {"3.15": "no mirror has it"}, tmp_path, ["3.15"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "10 passed, 0 failed"
 
 
@@ -441,7 +452,7 @@ def test_what_failed_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         Result("py311", "", matrix.PASSED, Counts(1, 0)),
         Result("py312", "", matrix.FAILED, Counts(0, 1)),
     ]
-    assert matrix.report(results, {}, tmp_path, allow_missing=False) == 1
+    assert matrix.report(results, {}, tmp_path) == 1
     lines = capsys.readouterr().out.splitlines()
     place = lines.index("py310:")
     assert lines[place + 1] == "  FAILED tests/test_a.py::test_b - assert"

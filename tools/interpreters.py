@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Find or make every Python that the test matrix runs on: CPython 3.10 to 3.15 and PyPy 3.11.
+"""Find or make every Python that the test matrix runs on: CPython 3.10 to 3.15, free-threaded builds, PyPy 3.11.
 
     PATH, pyenv's versions, uv's Pythons, this cache ── each is run once ──► Interpreter
         │ nothing usable
         ▼
     the machine's own mirror ── apt, configured apart ──► packages ── dpkg-deb -x, patchelf ──► roots/VERSION-SUITE/
         │ not on the mirror                 (each executable is pointed at the loader and the libraries beside it)
+        ├── a free-threaded one: its sources, built here ──► roots/
         ▼
     uv python install ──► uv/           and at last one small script for each in bin/, for PATH
 
@@ -39,8 +40,11 @@ from typing import NoReturn
 
 from mirror import ToolError, call, find_mirror, own_apt
 
-VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "pypy3.11")
-"""Every interpreter of the matrix, by the name that --only takes."""
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "pypy3.11", "3.13t", "3.14t")
+"""Every interpreter of the matrix, by the name that --only takes; a "t" is for a free-threaded build (PEP 703)."""
+
+MAY_BE_MISSING = frozenset(name for name in VERSIONS if name.endswith("t"))
+"""Those without which all is well: no distribution has them, and to build one takes a compiler and the sources."""
 
 SUITES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "debian": {
@@ -55,6 +59,12 @@ SUITES: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
 }
 """Which suite of a mirror may have which version, in the order in which they are asked."""
+
+SOURCES: Mapping[str, str] = {"debian": "testing", "ubuntu": "devel"}
+"""The suite of a mirror that has the sources of the newest Pythons."""
+
+_BUILD_TIMEOUT = 1500.0
+"""Seconds that one step of building an interpreter may take; all of it takes four minutes on two cores."""
 
 _PROBE_TIMEOUT = 20.0
 """Seconds that an interpreter may take to say what it is."""
@@ -84,8 +94,9 @@ _DESCRIPTION = """\
 Find the Pythons that the test matrix runs on, and make those that are missing.
 
 They are looked for on PATH, in pyenv's and in uv's folders and in the cache.  What is missing is downloaded from the
-Debian or Ubuntu mirror that this machine's apt uses, and unpacked into the cache; nothing is installed.  What that
-mirror does not have is asked of "uv python install", which needs the network beyond the mirror.
+Debian or Ubuntu mirror that this machine's apt uses, and unpacked into the cache; nothing is installed.  Of
+free-threaded ones the mirror has the sources, which are built, with gcc and make.  What that mirror does not have is
+asked of "uv python install", which needs the network beyond the mirror.
 """
 
 _EPILOG = f"""\
@@ -114,7 +125,7 @@ class Interpreter:
     """A Python that runs.
 
     Attributes:
-        name: what it is in the matrix: "3.14", "pypy3.11".
+        name: what it is in the matrix: "3.14", "3.14t", "pypy3.11".
         release: its own version in full: "3.14.8".
         final: whether it is a final release.
         tests: whether it has the standard library's own tests, which are a package of their own in Debian.
@@ -256,7 +267,11 @@ def gather(
             for name in absent:  # which may have been made while this run waited
                 if again := _choose(name, _cached(name, cache))[0]:
                     found[name] = again
-            for make in (functools.partial(_from_mirror, given=mirror), _from_uv):
+            for make in (
+                functools.partial(_from_mirror, given=mirror),
+                functools.partial(_from_sources, given=mirror),
+                _from_uv,
+            ):
                 if left := [name for name in absent if name not in found]:
                     made, failed = make(left, cache)
                     found |= made
@@ -314,8 +329,7 @@ def probe(path: Path, source: str) -> Interpreter | None:
 
     Returns:
         The interpreter; its path is what it says itself, since a shim chooses anew each time.  None if it does not run
-        (a pyenv shim without a selected version), belongs to a virtual environment, or is a debug or a free-threaded
-        build.
+        (a pyenv shim without a selected version), belongs to a virtual environment, or is a debug build.
     """
     try:
         done = subprocess.run(
@@ -332,10 +346,10 @@ def probe(path: Path, source: str) -> Interpreter | None:
         prefix = {"cpython": "", "pypy": "pypy"}[said["implementation"]]
     except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
         return None
-    if said["venv"] or said["flags"]:
+    if said["venv"] or said["flags"] not in ("", "t"):
         return None
     return Interpreter(
-        name=f"{prefix}{major}.{minor}",
+        name=f"{prefix}{major}.{minor}{said['flags']}",
         release=f"{major}.{minor}.{micro}" + ("" if said["level"] == "final" else f" {said['level']}"),
         final=said["level"] == "final",
         tests=bool(said["tests"]),
@@ -554,6 +568,71 @@ def _patchelf(cache: Path) -> list[str]:
             call(["patchelf", "--version"], "asking patchelf", timeout=_PROBE_TIMEOUT)
             return ["patchelf"]
     return [str(make_venv(cache / "patchelf", ["patchelf"]) / "bin" / "patchelf")]
+
+
+# Making from sources
+
+
+def _from_sources(
+    wanted: Sequence[str], cache: Path, given: str | None
+) -> tuple[dict[str, Interpreter], dict[str, str]]:
+    """Build free-threaded interpreters from a mirror's sources; give them, and why the others could not be made."""
+    made: dict[str, Interpreter] = {}
+    reasons: dict[str, str] = {}
+    left = [name for name in wanted if name.endswith("t")]
+    if not left:
+        return made, reasons
+    lacking = [command for command in ("gcc", "make") if not shutil.which(command)]
+    if lacking:
+        return made, dict.fromkeys(left, f"to build it takes {' and '.join(lacking)}")
+    with tempfile.TemporaryDirectory(dir=cache, prefix="making-") as work:
+        try:
+            mirror = find_mirror(given)
+            suite = SOURCES[mirror.family]
+            progress(f"reading the list of the sources of {mirror.family} {suite} for {', '.join(left)}")
+            apt = own_apt(Path(work) / suite, mirror, suite, "deb-src")
+            call([*apt, "update"], f"reading the list of the sources of {suite}")
+        except ToolError as error:
+            return made, dict.fromkeys(left, str(error))
+        for name in left:
+            try:
+                made[name] = _build(name, suite, apt, Path(work) / name, cache)
+            except ToolError as error:
+                reasons[name] = str(error)
+    return made, reasons
+
+
+def _build(name: str, suite: str, apt: Sequence[str], work: Path, cache: Path) -> Interpreter:
+    """Download an interpreter's sources, and build them for its place in the cache.
+
+    Raises:
+        ToolError: a step failed, or the interpreter does not run or is another version.
+    """
+    work.mkdir()
+    package = f"python{name.removesuffix('t')}"
+    progress(f"downloading the sources of {name} from {suite}")
+    call([*apt, "source", "--download-only", "--tar-only", package], f"downloading {package}'s sources", cwd=work)
+    for archive in work.glob("*.orig.tar.*"):
+        call(["tar", "--extract", "--file", str(archive)], f"unpacking {archive.name}", cwd=work)
+    folders = [path for path in work.iterdir() if (path / "configure").is_file()]
+    if len(folders) != 1:
+        raise ToolError(f"{suite}'s sources of {package} have no configure")
+    final = cache / "roots" / f"{name}-built"
+    options = [f"--prefix={final / 'usr'}", "--disable-gil", "--without-ensurepip", "CFLAGS=-O2"]
+    progress(f"building {name}, which takes some minutes")
+    call(["./configure", "--quiet", *options], f"configuring {name}", cwd=folders[0], timeout=_BUILD_TIMEOUT)
+    staged = work / "staged"
+    install = ["make", "--silent", f"-j{os.cpu_count() or 1}", "install", f"DESTDIR={staged}"]
+    call(install, f"building {name}", cwd=folders[0], timeout=_BUILD_TIMEOUT)
+    final.parent.mkdir(exist_ok=True)
+    if final.exists():  # it does not run any more, else it would have been found
+        shutil.rmtree(final)
+    Path(f"{staged}{final}").rename(final)
+    one = probe(_executable(final, name), "the mirror's sources")
+    if one is None or one.name != name:
+        shutil.rmtree(final)
+        raise ToolError("what was built does not run here" if one is None else f"{suite} has {one.name} instead")
+    return one
 
 
 # Making with uv

@@ -25,7 +25,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -71,7 +71,7 @@ as lint, counts as one failed.
 _EPILOG = """\
 exit status:
   0  everything passed
-  1  something failed, or with --full or -e an interpreter is missing
+  1  something failed, or with --full or -e an interpreter is missing (--full does without free-threaded ones)
   2  wrong usage, or tox cannot be had
 
 environment:
@@ -238,6 +238,9 @@ def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     else:
         found, missing = interpreters.gather(fetch=False)
         envs = quick(every, list(found))
+    may_be_missing: Collection[str] = () if options.env else interpreters.MAY_BE_MISSING
+    if options.allow_missing:
+        may_be_missing = interpreters.VERSIONS
     plan = [(env, interpreter_of(env)) for env in envs]
     print_rows([("environment", "interpreter"), *((env, label(name, found)) for env, name in plan)])
     if options.list:
@@ -250,7 +253,7 @@ def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
         results: list[Result] = []
         for env, name in plan:
             if name is not None and name not in found:
-                status, failed = (SKIPPED, 0) if options.allow_missing else (MISSING, 1)
+                status, failed = (SKIPPED, 0) if name in may_be_missing else (MISSING, 1)
                 results.append(Result(env, label(name, found), status, Counts(0, failed)))
             elif options.within is not None and time.monotonic() - began > options.within:
                 results.append(Result(env, label(name, found), NO_TIME))
@@ -261,7 +264,7 @@ def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
                 break
     unknown = "the tools know no such interpreter"
     absent = {name: missing.get(name, unknown) for _, name in plan if name is not None and name not in found}
-    return report(results, absent, tox.logs, allow_missing=options.allow_missing)
+    return report(results, absent, tox.logs, may_be_missing)
 
 
 def interpreter_of(env: str) -> str | None:
@@ -274,7 +277,7 @@ def interpreter_of(env: str) -> str | None:
         The interpreter as interpreters.VERSIONS names it, or would; None if it is the one that runs tox.
     """
     for factor in env.split("-"):
-        if match := re.fullmatch(r"(py|pypy|python|cpython)(\d)\.?(\d+)", factor):
+        if match := re.fullmatch(r"(py|pypy|python|cpython)(\d)\.?(\d+t?)", factor):
             return ("pypy" if match[1] == "pypy" else "") + f"{match[2]}.{match[3]}"
     return None
 
@@ -292,7 +295,7 @@ def quick(envs: Sequence[str], at_hand: Sequence[str]) -> list[str]:
     Raises:
         ToolError: there is no CPython.
     """
-    minors = sorted(int(name.removeprefix("3.")) for name in at_hand if name.startswith("3."))
+    minors = sorted(int(name.removeprefix("3.")) for name in at_hand if re.fullmatch(r"3\.\d+", name))
     if not minors:
         raise ToolError("no CPython of the matrix is at hand; get one with: python3 tools/interpreters.py")
     chosen = ["lint", "types", f"py3{minors[0]}", f"py3{minors[-1]}", f"py3{minors[-1]}-compat-dill"]
@@ -460,14 +463,16 @@ def read_failures(output: str) -> list[str]:
     return named[:_MOST_NAMED] or [line for line in lines if line][-_LAST_LINES:]
 
 
-def report(results: Sequence[Result], missing: Mapping[str, str], logs: Path, *, allow_missing: bool) -> int:
+def report(
+    results: Sequence[Result], missing: Mapping[str, str], logs: Path, may_be_missing: Collection[str] = ()
+) -> int:
     """Print the table, what is missing, what failed where, and the last line.
 
     Args:
         results: what came of each environment.
         missing: why an interpreter could not be had, by its name.
         logs: where the output of each environment is.
-        allow_missing: whether that is no error.
+        may_be_missing: those of which that is no error.
 
     Returns:
         The exit status.
@@ -479,7 +484,7 @@ def report(results: Sequence[Result], missing: Mapping[str, str], logs: Path, *,
         rows.append((one.env, one.python, one.status, *counts, f"{one.seconds:.0f}"))
     print_rows(rows)
     for name, reason in missing.items():
-        print(f"{'skipped' if allow_missing else 'error'}: the interpreter {name} is missing: {reason}")
+        print(f"{'skipped' if name in may_be_missing else 'error'}: the interpreter {name} is missing: {reason}")
     for one in results:
         log = logs / f"{one.env}.log"
         if one.status == FAILED and log.exists():

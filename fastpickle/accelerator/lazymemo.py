@@ -207,6 +207,15 @@ def _note(pickler: Any) -> None:
             lock.release()
 
 
+def _all_noted() -> list[weakref.ref[Any]]:
+    """Return what is noted now."""
+    while True:
+        try:
+            return [*_noted]
+        except RuntimeError:  # where there is no GIL another thread has noted something meanwhile
+            pass
+
+
 #: What `sys.getrefcount` says of a memo that only its pickler has hold of, and those that ask.
 _references: dict[str, int] = {}
 _is_counting = False
@@ -283,7 +292,7 @@ def fetch_memos() -> None:
     """Fetch all memos that are with C, before and after a class loses its `LazyMemo`."""
     global _times_fetched
     _times_fetched += 1
-    for ref in _noted.copy():
+    for ref in _all_noted():
         pickler = ref()
         if pickler is not None:
             fetch_memo(pickler)

@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Any
 
 import fastpickle
-from fastpickle._stdlib import CPickler
+from fastpickle._stdlib import HAS_NO_GIL, CPickler
 from fastpickle.cli import _compare, _load, _timing, workloads
 
 __all__ = ["add_command", "run"]
@@ -165,6 +165,11 @@ def _bench(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
     if CPickler is None and os.environ.get("FASTPICKLE_PURE"):
         notes.append("FASTPICKLE_PURE is set: the C pickler writes no part of what fastpickle and dill dump.")
+    elif CPickler is None and HAS_NO_GIL:
+        notes.append(
+            "There may be no GIL: the C pickler is not asked, unless FASTPICKLE_PURE=0 says that no thread changes "
+            "what another one dumps."
+        )
     if _compare.HAS_JIT:
         notes.append(
             "Each contender had a process of its own, and was warm."
