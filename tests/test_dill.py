@@ -1230,7 +1230,13 @@ class TestFew:
         """Record whether each dump that came so far was written at once."""
         seen: list[bool] = []
         at_once = small.at_once
-        monkeypatch.setattr(small, "at_once", lambda *args: seen.append(at_once(*args)) or seen[-1])
+
+        def record(*args: Any) -> Any:
+            is_written = at_once(*args)  # what is no plan is false, too
+            seen.append(bool(is_written))
+            return is_written
+
+        monkeypatch.setattr(small, "at_once", record)
         return seen
 
     @pytest.mark.parametrize("name", FEW)

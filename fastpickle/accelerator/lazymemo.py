@@ -212,8 +212,9 @@ def _all_noted() -> list[weakref.ref[Any]]:
     while True:
         try:
             return [*_noted]
-        except RuntimeError:  # where there is no GIL another thread has noted something meanwhile
-            pass
+        except RuntimeError as exc:  # where there is no GIL another thread has noted something meanwhile
+            if is_interrupt(exc):
+                raise
 
 
 #: What `sys.getrefcount` says of a memo that only its pickler has hold of, and those that ask.
