@@ -17,6 +17,7 @@ from pathlib import Path
 
 from compat._fetch import cache_folder
 from compat._speed import Speed
+from fastpickle._stdlib import HAS_NO_GIL
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def this_python() -> tuple[str, str]:
 
 def is_pure() -> bool:
     """Tell whether the C accelerator is switched off: what a run gives then is not for the table."""
-    return os.environ.get("FASTPICKLE_PURE", "0") not in ("", "0")
+    pure = os.environ.get("FASTPICKLE_PURE")
+    return pure not in ("", "0", None) or (HAS_NO_GIL and pure != "0")
 
 
 def keep(cell: Cell) -> Path:

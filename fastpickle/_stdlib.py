@@ -115,12 +115,14 @@ def _may_have_no_gil() -> bool:
     if "free-threading build" not in sys.version:  # where `sysconfig` would look, which takes 10 ms
         return False
     environment = {} if sys.flags.ignore_environment else os.environ
-    return (sys._xoptions.get("gil") or environment.get("PYTHON_GIL")) != "1"
+    is_on = (sys._xoptions.get("gil") or environment.get("PYTHON_GIL")) == "1"
+    # If it is off, that came later than the interpreter was started.
+    return not (is_on and sys._is_gil_enabled())  # type: ignore[attr-defined]  # such a build has it
 
 
 #: Whether another thread may change a list or dict while the C pickler reads it.  There it reads what is freed, and the
-#: interpreter may crash, where the Python one goes on or raises RuntimeError: all of 3.13, much of 3.14, a bytearray
-#: even in 3.15 (gh-146452, gh-146533, gh-149816).
+#: interpreter may crash, where the Python one goes on or raises RuntimeError: a dict (gh-146452) and a list (gh-146533,
+#: gh-149816) in all of 3.13 and much of 3.14; and there may be more.
 HAS_NO_GIL: bool = _may_have_no_gil()
 
 

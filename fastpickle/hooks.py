@@ -51,6 +51,9 @@ if all dispatch entries of its types are stock's, or a library's that tells a ru
 | a memo that memoize() has not made             | every graft: C keeps it otherwise  | test_pickler: a memo with gaps |
 | a recursion limit above 10,000, a small stack  | every graft: C needs the stack     | test_deep_structures_...       |
 
+Hooks are compared by `==`, all at once, which for functions is `is`: one with an `__eq__` that says yes to stock's own
+function is taken for that.
+
 Not for: saving anything, and not for knowing libraries: those tell about themselves (`backends`) through
 `known_saves` and `known_entries`.
 """

@@ -300,7 +300,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if save_persistent_id or ASKS_PERSISTENT_ID_ALWAYS:
                     x = self.persistent_id(obj)
                     if x is not None and save_persistent_id:
-                        if method_of(type(self), "save") is Pickler.save:
+                        try:
+                            entry = type(self).save
+                        except Exception as exc:  # as in `method_of`, which takes 0.1 us for each persistent id
+                            if is_interrupt(exc):
+                                raise
+                            entry = None  # type: ignore[assignment]  # it has another use below
+                        if entry is Pickler.save:
                             self.save_pers(x)
                             return
                         if is_asked_about(self, obj):

@@ -20,6 +20,7 @@ from compat._realdata import real_data
 from compat._report import print_speeds
 from compat._results import Cell, cells, is_pure, keep, revision, this_python
 from compat._speed import Speed
+from fastpickle._stdlib import HAS_NO_GIL
 
 
 @pytest.fixture(autouse=True)
@@ -218,7 +219,7 @@ def test_real_data_is_real_and_the_same_each_time() -> None:
     assert all(type(number) is int and type(text) is str for number, text, *_ in data.tokens)
 
 
-@pytest.mark.parametrize(("value", "pure"), [("1", True), ("0", False), ("", False)])
+@pytest.mark.parametrize(("value", "pure"), [("1", True), ("0", False), ("", HAS_NO_GIL)])
 def test_a_pure_run_is_not_for_the_table(value: str, pure: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table says what is gained with the C accelerator."""
     monkeypatch.setenv("FASTPICKLE_PURE", value)

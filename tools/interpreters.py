@@ -63,8 +63,11 @@ SUITES: Mapping[str, Mapping[str, Sequence[str]]] = {
 SOURCES: Mapping[str, str] = {"debian": "testing", "ubuntu": "devel"}
 """The suite of a mirror that has the sources of the newest Pythons."""
 
-_BUILD_TIMEOUT = 1500.0
+_BUILD_TIMEOUT = 900.0
 """Seconds that one step of building an interpreter may take; all of it takes four minutes on two cores."""
+
+_NEEDED = ("ctypes", "zlib")
+"""What the tests need of a Python that is built here, and what is left out where the libraries' headers are missing."""
 
 _PROBE_TIMEOUT = 20.0
 """Seconds that an interpreter may take to say what it is."""
@@ -143,7 +146,7 @@ class Interpreter:
     @property
     def good(self) -> bool:
         """Tell whether nothing better needs to be sought."""
-        return self.final and (self.tests or self.name.startswith("pypy"))
+        return self.final and (self.tests or self.name.startswith("pypy") or self.name in MAY_BE_MISSING)
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -189,7 +192,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--only", type=names, default=VERSIONS, metavar="NAME,...", help="only these interpreters")
+    usual = tuple(name for name in VERSIONS if name not in MAY_BE_MISSING)
+    only = f"only these interpreters (default: {', '.join(usual)})"
+    parser.add_argument("--only", type=names, default=usual, metavar="NAME,...", help=only)
     parser.add_argument("--no-fetch", action="store_true", help="only look; make nothing that is missing")
     parser.add_argument("--path", action="store_true", help="print the folder to put before PATH, instead of the table")
     parser.add_argument(
@@ -608,6 +613,9 @@ def _build(name: str, suite: str, apt: Sequence[str], work: Path, cache: Path) -
     Raises:
         ToolError: a step failed, or the interpreter does not run or is another version.
     """
+    final = cache / "roots" / f"{name}-built"
+    if re.search(r"\s", str(final)):
+        raise ToolError(f"it cannot be built for a folder with a space in its name: {final}")
     work.mkdir()
     package = f"python{name.removesuffix('t')}"
     progress(f"downloading the sources of {name} from {suite}")
@@ -617,7 +625,6 @@ def _build(name: str, suite: str, apt: Sequence[str], work: Path, cache: Path) -
     folders = [path for path in work.iterdir() if (path / "configure").is_file()]
     if len(folders) != 1:
         raise ToolError(f"{suite}'s sources of {package} have no configure")
-    final = cache / "roots" / f"{name}-built"
     options = [f"--prefix={final / 'usr'}", "--disable-gil", "--without-ensurepip", "CFLAGS=-O2"]
     progress(f"building {name}, which takes some minutes")
     call(["./configure", "--quiet", *options], f"configuring {name}", cwd=folders[0], timeout=_BUILD_TIMEOUT)
@@ -625,9 +632,12 @@ def _build(name: str, suite: str, apt: Sequence[str], work: Path, cache: Path) -
     install = ["make", "--silent", f"-j{os.cpu_count() or 1}", "install", f"DESTDIR={staged}"]
     call(install, f"building {name}", cwd=folders[0], timeout=_BUILD_TIMEOUT)
     final.parent.mkdir(exist_ok=True)
+    built = Path(f"{staged}{final}")
+    command = [str(_executable(built, name)), "-c", f"import {', '.join(_NEEDED)}"]
+    call(command, f"importing {' and '.join(_NEEDED)} there (are libffi-dev and zlib1g-dev installed?)")
     if final.exists():  # it does not run any more, else it would have been found
         shutil.rmtree(final)
-    Path(f"{staged}{final}").rename(final)
+    built.rename(final)
     one = probe(_executable(final, name), "the mirror's sources")
     if one is None or one.name != name:
         shutil.rmtree(final)

@@ -34,7 +34,7 @@ from ..digests.shapes import are_sortable
 from ..doubts import doubt, holds, outside
 from ..engine.brief import save_brief
 from ..objects.arrays import HEAP_TYPE
-from ..objects.asked import in_class
+from ..objects.asked import ABSENT, in_class
 from ..pickler import Pickler as _Base
 from ..rules import HashRule
 from ._source import digests
@@ -281,7 +281,7 @@ def _is_wrapper_plain(pickler: Any) -> bool:
         and not slots
         and _Wrapper not in pickler.dispatch
         and "dispatch_table" not in pickler.__dict__
-        and getattr(type(pickler), "dispatch_table", None) is None
+        and in_class(type(pickler), "dispatch_table") is ABSENT
         and type(table) is dict
         and _Wrapper not in table
     )

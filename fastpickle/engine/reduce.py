@@ -31,7 +31,7 @@ from ..accelerator.lazymemo import put_in_order
 from ..doubts import Dump, doubt, holds, settled, watched
 from ..hooks import ASIDE, Plan, Reduced, Write, entry_writers, looking_up, nothing_left, warning_entries
 from ..objects.arrays import HEAP_TYPE
-from ..objects.asked import ASKED_FOR, ASKED_FOR_OF_DICT, HAVE_A_NAME, HIDES_WHAT_IS_READ, in_class
+from ..objects.asked import ABSENT, ASKED_FOR, ASKED_FOR_OF_DICT, HAVE_A_NAME, HIDES_WHAT_IS_READ, in_class
 from ..objects.instances import COPIED, has_own_reduce, is_default, is_plain_class
 from ..objects.known import METACLASS_IDS, is_found
 from ..objects.last import last
@@ -295,8 +295,8 @@ def _save_items(
 
 def _is_table_plain(pickler: Any) -> bool:
     """Tell whether a type is looked up in the dispatch table without running anybody's code."""
-    of_class = getattr(type(pickler), "dispatch_table", None)  # a property, which is not asked again for that
-    return (of_class is None or type(of_class) is dict) and (
+    of_class = in_class(type(pickler), "dispatch_table")  # a property, which is not asked again for that
+    return (of_class is ABSENT or type(of_class) is dict) and (
         type(pickler.__dict__.get("dispatch_table", _pickle.dispatch_table)) is dict
     )
 

@@ -60,9 +60,8 @@ def save(self: Any, obj: Any, save_persistent_id: bool = True) -> None:
             return
         if plan.doubted is not None:
             t = type(obj)
-            if (t is list or t is dict or t is tuple or t is set) and len(
-                obj
-            ) >= FEWEST_OF_PYPY:  # else stock is as soon
+            is_container = t is list or t is dict or t is tuple or t is set
+            if is_container and len(obj) >= FEWEST_OF_PYPY:  # else stock is as soon
                 plan = settled(self)
                 if plan is not PLAIN:
                     try:

@@ -120,6 +120,18 @@ def _(base: Any, run: Run) -> Any:
     return Q
 
 
+class OfInstances:
+    """A property that raises, if the class is asked for it."""
+
+    def __init__(self, get: Callable[[Any], Any]) -> None:
+        self.get = get
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        if obj is None:
+            raise ValueError("it is for instances")
+        return self.get(obj)
+
+
 class Strange:
     """Stands for a method of a class, and is no function.
 
@@ -425,6 +437,11 @@ def _(base: Any, run: Run) -> Any:
         dispatch_table = collections.ChainMap(_TABLE, copyreg.dispatch_table)
 
     return P
+
+
+@_subclass("dispatch_table is for instances")
+def _(base: Any, run: Run) -> Any:
+    return type("P", (base,), {"dispatch_table": OfInstances(lambda pickler: _TABLE)})
 
 
 @_subclass("dispatch_table is a property")
