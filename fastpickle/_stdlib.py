@@ -108,16 +108,11 @@ ASKS_PERSISTENT_ID_ALWAYS: bool = _asks_persistent_id_always()
 
 
 def _may_have_no_gil() -> bool:
-    """Tell whether this is a free-threaded build, and the GIL is not switched on for good.
+    """Tell whether this is a free-threaded build, and was not started with the GIL switched on.
 
     Whether it is on at this moment says nothing: while an extension module is imported it always is.
     """
-    if "free-threading build" not in sys.version:  # where `sysconfig` would look, which takes 10 ms
-        return False
-    environment = {} if sys.flags.ignore_environment else os.environ
-    is_on = (sys._xoptions.get("gil") or environment.get("PYTHON_GIL")) == "1"
-    # If it is off, that came later than the interpreter was started.
-    return not (is_on and sys._is_gil_enabled())  # type: ignore[attr-defined]  # such a build has it
+    return "free-threading build" in sys.version and sys.flags.gil != 1  # type: ignore[attr-defined]  # from 3.13 on
 
 
 #: Whether another thread may change a list or dict while the C pickler reads it.  There it reads what is freed, and the

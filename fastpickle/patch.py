@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ._stdlib import StockPickler, register_at_fork
-from .accelerator.lazymemo import fetch_memos
+from .accelerator.lazymemo import fetch_memos, fetched_memos
 from .older import batch_methods
 from .pickler import Pickler
 
@@ -118,18 +118,16 @@ def _leave() -> None:
     global _depth
     _depth -= 1
     if _depth == 0:
-        for name in reversed(ATTRIBUTES):
-            original = _originals.pop(name)
-            if name == "memo":
-                fetch_memos()
-            if vars(StockPickler).get(name) is not vars(Pickler)[name]:
-                warnings.warn(
-                    f"pickle._Pickler.{name} was replaced after fastpickle.install(), and is left as it is",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
-            elif original is _MISSING:
-                delattr(StockPickler, name)
-            else:
-                setattr(StockPickler, name, original)
-        fetch_memos()
+        with fetched_memos():
+            for name in reversed(ATTRIBUTES):
+                original = _originals.pop(name)
+                if vars(StockPickler).get(name) is not vars(Pickler)[name]:
+                    warnings.warn(
+                        f"pickle._Pickler.{name} was replaced after fastpickle.install(), and is left as it is",
+                        RuntimeWarning,
+                        stacklevel=3,
+                    )
+                elif original is _MISSING:
+                    delattr(StockPickler, name)
+                else:
+                    setattr(StockPickler, name, original)

@@ -1217,6 +1217,31 @@ FEW: dict[str, tuple[Callable[[], Any], bool]] = {
 }
 
 
+@pytest.mark.skipif(CPickler is None or PYPY, reason="there is no C pickler")
+@pytest.mark.parametrize("way", ["dumps", "dump"])
+def test_uninstalled_before_c_is_asked(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another thread: the class has no `fastpickle_grafts` any more."""
+
+    def dumped_by_dill() -> bytes:
+        if way == "dumps":
+            return dill.dumps(obj)  # type: ignore[no-any-return]  # dill has no types
+        file = io.BytesIO()
+        dill.dump(obj, file)
+        return file.getvalue()
+
+    def uninstalling(cls: Any) -> Any:
+        fastpickle.uninstall()
+        return attributes_of(cls)
+
+    obj = {"a": 1, "b": [2, "text"]}
+    expected = dumped_by_dill()
+    attributes_of = quick.attributes_of
+    fastpickle.install()
+    monkeypatch.setattr(quick, "attributes_of", uninstalling)
+    assert dumped_by_dill() == expected
+    assert not fastpickle.is_installed()
+
+
 class TestFew:
     """Small plain data is written at once where dill's own functions would do nothing of their own."""
 

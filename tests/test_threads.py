@@ -11,6 +11,7 @@ The objects are shared by all threads.  ``THREADS_SECONDS`` makes it longer.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
@@ -18,7 +19,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from oracle import objects, samples
 from test_install import in_child
 
 import fastpickle
+from fastpickle import patch
 
 _Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
 
@@ -227,6 +229,25 @@ def test_blocks_of_many_threads_overlap(count: int) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_memo_of_a_dump_while_another_thread_uninstalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not left with C where nobody would find it: the class loses what fetches it."""
+    memos = []
+    fetched_memos = patch.fetched_memos
+
+    @contextlib.contextmanager
+    def dumping() -> Iterator[None]:
+        with fetched_memos():
+            pickler = _Stock(io.BytesIO(), 4)
+            pickler.dump([[str(i)] for i in range(300)])
+            yield
+            memos.append(pickler.memo)
+
+    fastpickle.install()
+    monkeypatch.setattr(patch, "fetched_memos", dumping)
+    fastpickle.uninstall()
+    assert [*map(len, memos)] == [601]
+
+
 def test_fork_while_other_threads_hold_locks() -> None:
     """A forked process has none of the threads that had a lock: it would wait for ever."""
     code = """

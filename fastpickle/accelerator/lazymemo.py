@@ -8,7 +8,7 @@
 To fetch a memo costs as much as all the rest of a dump, half of that for its order, and after most dumps nobody looks
 at it.  So the order, too, is brought about when somebody does.
 
-Not for: `uninstall()`, which has to fetch what is left before it takes `LazyMemo` away (`fetch_memos`).
+Not for: `uninstall()`, which has to fetch what is left before it takes `LazyMemo` away (`fetched_memos`).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ __all__ = [
     "counting",
     "fetch_memo",
     "fetch_memos",
+    "fetched_memos",
     "is_lazy",
     "join_memo",
     "keep_behind",
@@ -125,7 +126,7 @@ def _is_kept(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where
         _references[where] = references
     cls = type(pickler)
     times_fetched = _times_fetched
-    if not (references <= _references.get(where, 0) and is_lazy(cls) and cls.__weakrefoffset__):
+    if not (_may_keep and references <= _references.get(where, 0) and is_lazy(cls) and cls.__weakrefoffset__):
         return False
     state = pickler.__dict__
     if grafter is not None:
@@ -133,8 +134,8 @@ def _is_kept(pickler: Any, memo: dict[int, tuple[int, Any]], grafter: Any, where
     state["_fastpickle_memo"] = _Kept(memo, grafter, None if grafter is not None else unordered.pop(id(pickler)))
     del state["memo"]
     _note(pickler)
-    if _times_fetched != times_fetched and not is_lazy(cls):
-        fetch_memo(pickler)  # uninstall() was called meanwhile
+    if _times_fetched != times_fetched:
+        fetch_memo(pickler)  # uninstall() was called meanwhile, and may not have found it
     return True
 
 
@@ -177,6 +178,7 @@ _is_fetching: Final = threading.RLock()
 _noted: deque[weakref.ref[Any]] = deque()
 _most_noted = 0
 _times_fetched = 0
+_may_keep = True
 _is_dropping = threading.Lock()
 
 
@@ -289,8 +291,21 @@ def keep_behind(pickler: Any, objs: list[Any]) -> bool:
         return kept.grafter is not None or not objs or id(objs[-1]) in kept.memo
 
 
+@contextmanager
+def fetched_memos() -> Iterator[None]:
+    """Have no memo with C in a `with` block, in which a class loses its `LazyMemo`."""
+    global _may_keep
+    before = _may_keep
+    _may_keep = False  # first: else one that another thread leaves there in between is lost until the end
+    try:
+        fetch_memos()
+        yield
+    finally:
+        _may_keep = before
+
+
 def fetch_memos() -> None:
-    """Fetch all memos that are with C, before and after a class loses its `LazyMemo`."""
+    """Fetch all memos that are with C."""
     global _times_fetched
     _times_fetched += 1
     for ref in _all_noted():

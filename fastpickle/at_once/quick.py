@@ -113,7 +113,9 @@ class Quick:
             self._stand_ins[protocol].dispatch_table = pickler.dispatch_table
         try:
             pickled = self.at_once(obj, protocol, pickler)
-        except RecursionError:  # Python will find it, or manage
+        except (RecursionError, AttributeError) as exc:  # Python will manage; it was uninstalled meanwhile
+            if type(exc) is not RecursionError and is_interrupt(exc):
+                raise
             return False
         if pickled:
             if len(pickled) > FEW_BYTES:
