@@ -172,6 +172,10 @@ def switching_often() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.skipif(
+    IS_FREE_THREADED and sys.version_info < (3, 14) and "THREADS_SECONDS" not in os.environ,
+    reason="3.13 itself crashes now and then, by stock's pickler, too: as an iterator reads a list that becomes shorter",
+)
 @pytest.mark.usefixtures("switching_often")
 @pytest.mark.parametrize("way", WAYS)
 def test_changed_by_other_threads(way: str) -> None:
