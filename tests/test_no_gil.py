@@ -174,7 +174,7 @@ def switching_often() -> Iterator[None]:
 
 @pytest.mark.skipif(
     IS_FREE_THREADED and sys.version_info < (3, 14) and "THREADS_SECONDS" not in os.environ,
-    reason="3.13 itself crashes now and then, by stock's pickler, too: as an iterator reads a list that becomes shorter",
+    reason="3.13 itself crashes now and then, by stock's pickler, too: an iterator reads a list that becomes shorter",
 )
 @pytest.mark.usefixtures("switching_often")
 @pytest.mark.parametrize("way", WAYS)
