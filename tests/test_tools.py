@@ -23,10 +23,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tools"))
 
 fcntl = pytest.importorskip("fcntl", reason="the tools are for systems with apt")
 
+import finding  # noqa: E402
 import interpreters  # noqa: E402
+import making  # noqa: E402
 import matrix  # noqa: E402
 import mirror  # noqa: E402
-from interpreters import Interpreter  # noqa: E402
+import steps  # noqa: E402
+from finding import Interpreter  # noqa: E402
 from matrix import Counts, Result  # noqa: E402
 from mirror import Mirror, ToolError  # noqa: E402
 
@@ -86,7 +89,7 @@ def chosen(name: str) -> Path | None:
 def test_probe_of_this_python() -> None:
     """A real Python is recognised: the one that runs this test, outside of its virtual environment."""
     base = getattr(sys, "_base_executable", None) or sys.executable
-    one = interpreters.probe(Path(os.path.realpath(base)), "here")
+    one = finding.probe(Path(os.path.realpath(base)), "here")
     flags = getattr(sys, "abiflags", "")
     if "d" in flags:
         pytest.skip("this Python is a debug build")
@@ -109,13 +112,13 @@ def test_probe_of_this_python() -> None:
 )
 def test_probe_passes_over(make_python: MakePython, said: dict[str, object]) -> None:
     """What is not a plain Python of its own is not an interpreter."""
-    assert interpreters.probe(make_python("bin/python3.14", "3.14.1", **said), "PATH") is None
+    assert finding.probe(make_python("bin/python3.14", "3.14.1", **said), "PATH") is None
 
 
 def test_free_threaded_build_is_one_of_its_own(make_python: MakePython) -> None:
     """It has a name of its own, and is no stand-in for the other one."""
     file = make_python("bin/python3.14t", "3.14.1", flags="t")
-    assert interpreters.probe(file, "PATH").name == "3.14t"
+    assert finding.probe(file, "PATH").name == "3.14t"
     make_python("bin/python3.14", "3.14.1", flags="t")
     assert (chosen("3.14t"), chosen("3.14")) == (file, None)
 
@@ -123,11 +126,11 @@ def test_free_threaded_build_is_one_of_its_own(make_python: MakePython) -> None:
 def test_probe_passes_over_what_does_not_run(home: Path) -> None:
     """An executable that fails, says nothing or is not there is no interpreter, and no error."""
     broken(home / "bin/python3.14")
-    assert interpreters.probe(home / "bin/python3.14", "PATH") is None
+    assert finding.probe(home / "bin/python3.14", "PATH") is None
     (home / "bin/silent").write_text("#!/bin/sh\n", encoding="utf-8")
     (home / "bin/silent").chmod(0o755)
-    assert interpreters.probe(home / "bin/silent", "PATH") is None
-    assert interpreters.probe(home / "bin/nothing", "PATH") is None
+    assert finding.probe(home / "bin/silent", "PATH") is None
+    assert finding.probe(home / "bin/nothing", "PATH") is None
 
 
 def test_path_goes_before_pyenv(make_python: MakePython) -> None:
@@ -200,7 +203,7 @@ def test_nothing_to_fetch_with(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def no_network(folder: Path, requirements: list[str]) -> Path:
         raise ToolError(f"installing {requirements[0]} failed: no network")
 
-    monkeypatch.setattr(interpreters, "make_venv", no_network)
+    monkeypatch.setattr(making, "make_venv", no_network)
     (home / "cache/interpreters/making-left").mkdir(parents=True)
     found, missing = interpreters.gather(["3.14", "pypy3.11"])
     assert not found
@@ -216,7 +219,7 @@ def test_links_in_a_root(tmp_path: Path) -> None:
     (tmp_path / "usr/bin/pypy3.11").symlink_to("/usr/lib/pypy3.11/pypy")
     (tmp_path / "usr/lib/pypy3.11/bin").mkdir(parents=True)
     (tmp_path / "usr/lib/pypy3.11/pypy").symlink_to("bin/../bin/pypy3")
-    assert interpreters._executable(tmp_path, "pypy3.11") == tmp_path / "usr/lib/pypy3.11/bin/pypy3"
+    assert finding.executable_in(tmp_path, "pypy3.11") == tmp_path / "usr/lib/pypy3.11/bin/pypy3"
 
 
 @pytest.mark.parametrize(
@@ -242,8 +245,8 @@ def test_mirror(targets: str, expected: Mirror | None) -> None:
 
 def test_every_interpreter_has_a_suite() -> None:
     """The tables name nothing that the matrix does not know."""
-    for suites in interpreters.SUITES.values():
-        assert {name for may_have in suites.values() for name in may_have} <= set(interpreters.VERSIONS)
+    for suites in making.SUITES.values():
+        assert {name for may_have in suites.values() for name in may_have} <= set(finding.VERSIONS)
 
 
 @pytest.mark.parametrize(
@@ -336,10 +339,10 @@ def test_lock_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     order: list[str] = []
 
     def second() -> None:
-        with interpreters.locked(tmp_path / "lock", "another run is at it"):
+        with steps.locked(tmp_path / "lock", "another run is at it"):
             order.append("second")
 
-    with interpreters.locked(tmp_path / "lock", "nobody"):
+    with steps.locked(tmp_path / "lock", "nobody"):
         thread = threading.Thread(target=second)
         thread.start()
         said = ""

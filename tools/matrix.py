@@ -31,9 +31,11 @@ from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
 
+import finding
 import interpreters
 import mirror
-from interpreters import Interpreter
+import steps
+from finding import Interpreter
 from mirror import ToolError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -168,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = interpreters.OneLineParser(
+    parser = steps.OneLineParser(
         prog="matrix.py",
         usage="%(prog)s [-h] [--full | -e ENV,...] [options] [-- ARGUMENT ...]",
         description=_DESCRIPTION,
@@ -232,22 +234,22 @@ def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
     every = mirror.call(tox.command("list", "-q", "--no-desc", "-d"), "tox list", settings=tox.settings).split()
     if options.full or options.env:
         envs = list(dict.fromkeys(options.env or every))
-        wanted = [name for name in interpreters.VERSIONS if name in map(interpreter_of, envs)]
+        wanted = [name for name in finding.VERSIONS if name in map(interpreter_of, envs)]
         fetch = not (options.no_fetch or options.list)
         found, missing = interpreters.gather(wanted, fetch=fetch, mirror=options.mirror)
     else:
         found, missing = interpreters.gather(fetch=False)
         envs = quick(every, list(found))
-    may_be_missing: Collection[str] = () if options.env else interpreters.MAY_BE_MISSING
+    may_be_missing: Collection[str] = () if options.env else finding.MAY_BE_MISSING
     if options.allow_missing:
-        may_be_missing = interpreters.VERSIONS
+        may_be_missing = finding.VERSIONS
     plan = [(env, interpreter_of(env)) for env in envs]
     print_rows([("environment", "interpreter"), *((env, label(name, found)) for env, name in plan)])
     if options.list:
         if missing and not options.no_fetch and (options.full or options.env):
             print("(what is missing would be fetched first)")
         return 0
-    with interpreters.locked(tox.folder.with_name("lock"), "another run uses this cache"):
+    with steps.locked(tox.folder.with_name("lock"), "another run uses this cache"):
         if any(name is None or name in found for _, name in plan):
             tox = _with_wheel(tox)
         results: list[Result] = []
@@ -274,7 +276,7 @@ def interpreter_of(env: str) -> str | None:
         env: the name, such as "py310-compat-dill".
 
     Returns:
-        The interpreter as interpreters.VERSIONS names it, or would; None if it is the one that runs tox.
+        The interpreter as finding.VERSIONS names it, or would; None if it is the one that runs tox.
     """
     for factor in env.split("-"):
         if match := re.fullmatch(r"(py|pypy|python|cpython)(\d)\.?(\d+t?)", factor):
@@ -322,12 +324,12 @@ def _tox(*, untimed: bool) -> Tox:
     Raises:
         ToolError: it cannot be had.
     """
-    cache = interpreters.cache_folder("matrix")
+    cache = steps.cache_folder("matrix")
     ini = configparser.ConfigParser(interpolation=None)
     ini.read(ROOT / "tox.ini", encoding="utf-8")
     requirements = ini.get("tox", "requires").split()
     identity = hashlib.sha256("\n".join([sys.base_prefix, *requirements]).encode()).hexdigest()[:8]
-    venv = interpreters.make_venv(cache / f"venv-{sys.version_info[0]}.{sys.version_info[1]}-{identity}", requirements)
+    venv = steps.make_venv(cache / f"venv-{sys.version_info[0]}.{sys.version_info[1]}-{identity}", requirements)
     settings = {
         "PATH": os.pathsep.join([str(interpreters.bin_folder()), os.environ.get("PATH", os.defpath)]),
         "UV_PYTHON_DOWNLOADS": "never",
@@ -346,7 +348,7 @@ def _with_wheel(tox: Tox) -> Tox:
     """Build the package once, unless it depends on the interpreter."""
     folder = tox.logs.parent / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
-    interpreters.progress("building the wheel")
+    steps.progress("building the wheel")
     command = [tox.python, "-m", "uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT)]
     mirror.call(command, "building the wheel", settings=tox.settings)
     wheels = list(folder.glob("*-none-any.whl"))

@@ -3,7 +3,7 @@
     apt's sources ── find_mirror() ──► Mirror ── own_apt() ──► the beginning of an apt-get command
     a command ── call() ──► what it printed, or a ToolError with the line in which it says why
 
-Used by interpreters.py for packages, and by compat/_fetch.py for the sources that have upstream's tests.
+Used by making.py for packages and sources, and by compat/_fetch.py for the sources that have upstream's tests.
 """
 
 from __future__ import annotations
