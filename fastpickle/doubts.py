@@ -215,7 +215,7 @@ def settled(pickler: Any) -> Plan:
             found = doubted
     except Exception as exc:
         # Something is missing, or is not what it is in stock; or the stack is full: hook by hook there may be enough.
-        if type(exc) is not RecursionError and is_interrupt(exc):
+        if type(exc) is not RecursionError and (type(exc) is MemoryError or is_interrupt(exc)):
             raise
     state["_fastpickle_plan"] = found
     dump.is_usual = False

@@ -415,7 +415,7 @@ def plan(pickler: Any) -> Plan:
             _last = save, methods, proto, entries, found
         return found if found.is_choice_right is None or found.is_choice_right(pickler) else PLAIN
     except Exception as exc:  # something is missing, or is not what it is in stock, such as a hook that is a descriptor
-        if type(exc) is RecursionError or is_interrupt(exc):
+        if type(exc) in (RecursionError, MemoryError) or is_interrupt(exc):
             raise
         return PLAIN
 

@@ -41,7 +41,7 @@ def method_of(cls: Any, name: str) -> Any:
         hash(method)
         return method
     except Exception as exc:
-        if type(exc) is RecursionError or is_interrupt(exc):
+        if type(exc) in (RecursionError, MemoryError) or is_interrupt(exc):
             raise
         return None
 
@@ -73,7 +73,7 @@ if TELLS_WHOSE:
         try:
             return cls._batch_setitems is not _own_setitems or cls._batch_appends is not _own_appends
         except Exception as exc:  # one is for instances, and so no function that needs an adapter
-            if type(exc) is RecursionError or is_interrupt(exc):
+            if type(exc) in (RecursionError, MemoryError) or is_interrupt(exc):
                 raise
             return True
 

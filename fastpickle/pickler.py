@@ -303,7 +303,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         try:
                             entry = type(self).save
                         except Exception as exc:  # as in `method_of`, which takes 0.1 us for each persistent id
-                            if is_interrupt(exc):
+                            if type(exc) is MemoryError or is_interrupt(exc):
                                 raise
                             entry = None  # type: ignore[assignment]  # it has another use below
                         if entry is Pickler.save:

@@ -125,7 +125,7 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
             else:
                 reduce, rv = old_value(x)
         try:
-            if not (  # as `settled` looks, but at what matters here
+            is_as_it_was = (  # as `settled` looks, but at what matters here
                 type(rv) is tuple
                 and type(x) is t
                 and type(pickler) is cls
@@ -142,8 +142,14 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
                 and _entries_of(dispatch) == entries
                 and getattr(pickler, "__getattr__", None) is None
                 and getattr(pickler, "reducer_override", NO_VALUE) is NO_VALUE
-            ):
-                return x, reduce, rv
+            )
+        except Exception as exc:  # something is missing, or is not what it is in stock
+            if type(exc) in (RecursionError, MemoryError) or is_interrupt(exc):
+                raise
+            is_as_it_was = False
+        if not is_as_it_was:
+            return x, reduce, rv
+        try:
             if len(rv) == 2:
                 func, args = rv
                 if (
@@ -182,8 +188,8 @@ def save_row(pickler: Any, plan: Plan, items: Any) -> tuple[Any, Any, Any] | Non
                     return x, reduce, rv
             if not 2 <= len(rv) <= 6 or not save_brief(pickler, plan, x, t, rv):
                 return x, reduce, rv
-        except Exception as exc:  # something is missing, or is not what it is in stock
-            if type(exc) is RecursionError or is_interrupt(exc):
+        except (KeyError, AttributeError, TypeError) as exc:  # as above; nothing has been written
+            if is_interrupt(exc):
                 raise
             return x, reduce, rv
     else:

@@ -191,7 +191,7 @@ def _plan(pickler: Any) -> Plan:
         found = hooks.plan_of(proto, save, hooks.entries_of(dispatch))
         return found if dict in found else PLAIN
     except Exception as exc:  # something is missing, or is not what it is in stock, such as a hook that is a descriptor
-        if type(exc) is RecursionError or is_interrupt(exc):
+        if type(exc) in (RecursionError, MemoryError) or is_interrupt(exc):
             raise
         return PLAIN
 
