@@ -148,7 +148,7 @@ def ends_in(pieces: Iterable[Any], proto: int) -> list[bytes]:
 #: So many bytes are searched by a regular expression as soon as one byte is found without.
 _SPARSE: Final = 320
 #: Where three are met in so few bytes, up to three texts are sought sooner than each MARK is looked at.
-_DENSE: Final = 120
+_DENSE: Final = 72
 #: So many MARKs of ends are looked at one by one; and then one for so many bytes, which a regular expression reads in
 #: the time that one takes.
 _FEW_MARKS: Final = 8
