@@ -25,10 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from compat._suite import MissingInput
-from tools.mirror import ToolError, call, find_mirror, own_apt
-
-_SUITES = {"debian": "testing", "ubuntu": "devel"}
-"""Where a mirror has the sources that are newest."""
+from tools.mirror import SOURCES, ToolError, call, find_mirror, own_apt
 
 
 def cache_folder() -> Path:
@@ -170,7 +167,7 @@ def debian_tarball(package: str, upstream_version: str) -> Path:
     def make(folder: Path) -> None:
         try:
             mirror = find_mirror(os.environ.get("FASTPICKLE_MIRROR"))
-            apt = own_apt(folder / "apt", mirror, _SUITES[mirror.family], "deb-src")
+            apt = own_apt(folder / "apt", mirror, SOURCES[mirror.family], "deb-src")
             call([*apt, "update"], "reading the mirror's list of source packages")
             call([*apt, "source", "--download-only", "--tar-only", package], f"fetching {package}'s source", cwd=folder)
         except ToolError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,6 @@ from pathlib import Path
 
 from compat._fetch import cache_folder
 from compat._speed import Speed
-from fastpickle._stdlib import HAS_NO_GIL
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,6 @@ def this_python() -> tuple[str, str]:
     implementation = platform.python_implementation()
     name = ".".join(map(str, sys.version_info[:2]))
     return (name if implementation == "CPython" else f"{implementation} {name}"), platform.python_version()
-
-
-def is_pure() -> bool:
-    """Tell whether the C accelerator is switched off: what a run gives then is not for the table."""
-    pure = os.environ.get("FASTPICKLE_PURE")
-    return pure not in ("", "0", None) or (HAS_NO_GIL and pure != "0")
 
 
 def keep(cell: Cell) -> Path:

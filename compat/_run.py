@@ -30,9 +30,10 @@ from compat._report import (
     print_table,
     print_verdict,
 )
-from compat._results import Cell, is_pure, keep, revision, this_python
+from compat._results import Cell, keep, revision, this_python
 from compat._speed import Speed
 from compat._suite import STOCK, MissingInput, Suite
+from fastpickle._stdlib import is_switched_off
 
 _RERUN_LIMIT = 10
 """Seeming regressions per mode that are run again: more than that is no flakiness, and would take minutes."""
@@ -95,7 +96,7 @@ def run_suite(
     if not tests and (Path(__file__).parent / suite.name / "speed.py").exists():
         speeds, trouble = children.measure(timed=timed)
         print_speeds(speeds, trouble)
-    if not tests and modes == tuple(suite.modes) and timed and not is_pure():
+    if not tests and modes == tuple(suite.modes) and timed and not is_switched_off():  # the table says what C gains
         _keep(suite, reports, speeds)
     print(f"\n{time.monotonic() - started:.0f} seconds")
     differing = sum(not speed.same for speed in speeds) + bool(trouble)

@@ -50,6 +50,7 @@ __all__ = [
     "c_dumps",
     "entry_of",
     "for_batch",
+    "is_switched_off",
     "is_usual_file",
     "may_run_code",
     "memoized",
@@ -121,14 +122,20 @@ def _may_have_no_gil() -> bool:
 HAS_NO_GIL: bool = _may_have_no_gil()
 
 
+def is_switched_off() -> bool:
+    """Tell whether the C pickler is not to be used: FASTPICKLE_PURE says so, or says nothing where there may be no GIL.
+
+    FASTPICKLE_PURE=0 says that no thread changes what another one dumps.
+    """
+    return (os.environ.get("FASTPICKLE_PURE") or ("1" if HAS_NO_GIL else "0")) != "0"
+
+
 def _find_c_pickler() -> tuple[Any, Any]:
     """Return the C pickler's class and its dumps(); Nones if it is absent, switched off, or frames are not as it needs.
 
-    Without the GIL it is switched on by FASTPICKLE_PURE=0 only: that says that no thread changes what another dumps.
     The function is C's own, whatever `pickle.dumps` may be by now.
     """
-    pure = os.environ.get("FASTPICKLE_PURE") or ("1" if HAS_NO_GIL else "0")
-    if pure != "0" or not FRAMES_ARE_BYTESIO:
+    if is_switched_off() or not FRAMES_ARE_BYTESIO:
         return None, None
     try:
         from _pickle import Pickler, dumps  # noqa: PLC0415  # only where it is wanted

@@ -154,7 +154,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
     if dump is not None:
         state = pickler.__dict__  # not asked for in vain: see `hooks.plan`
         # not by get(): on 3.13 without the GIL that waits 35 us where a name was taken away, and longer beside threads
-        outer_dump = state["_fastpickle_dump"] if "_fastpickle_dump" in state else None  # noqa: SIM401
+        outer_dump = state["_fastpickle_dump"] if "_fastpickle_dump" in state else None  # noqa: SIM401  # as said
         state["_fastpickle_dump"] = dump
     else:
         outer_dump = _UNTOUCHED

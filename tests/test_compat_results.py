@@ -18,9 +18,9 @@ import compat._speed as speeds
 from compat import table
 from compat._realdata import real_data
 from compat._report import print_speeds
-from compat._results import Cell, cells, is_pure, keep, revision, this_python
+from compat._results import Cell, cells, keep, revision, this_python
 from compat._speed import Speed
-from fastpickle._stdlib import HAS_NO_GIL
+from fastpickle._stdlib import HAS_NO_GIL, is_switched_off
 
 
 @pytest.fixture(autouse=True)
@@ -223,4 +223,4 @@ def test_real_data_is_real_and_the_same_each_time() -> None:
 def test_a_pure_run_is_not_for_the_table(value: str, pure: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table says what is gained with the C accelerator."""
     monkeypatch.setenv("FASTPICKLE_PURE", value)
-    assert is_pure() is pure
+    assert is_switched_off() is pure

@@ -13,7 +13,6 @@ asked there: that, and who may switch it on, is tested here, too.
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import random
@@ -25,12 +24,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from oracle.compare import dumped
+from oracle.engines import Pure
 from test_install import in_child
 
 import fastpickle
 from fastpickle import _stdlib
 
-_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]
+_Stock: Any = pickle._Pickler  # type: ignore[attr-defined]  # private to the stdlib
 
 SECONDS = float(os.environ.get("THREADS_SECONDS", 1.5))
 OWNERS = 12
@@ -143,23 +144,12 @@ def check(x: Any, owner: int) -> None:
             check(item, owner)
 
 
-def dumped_by(cls: Any, obj: Any, protocol: int) -> bytes:
-    """Return what a pickler of a class writes."""
-    file = io.BytesIO()
-    cls(file, protocol).dump(obj)
-    return file.getvalue()
-
-
-class Pure(fastpickle.Pickler):
-    fastpickle_grafts = False
-
-
 WAYS: dict[str, Callable[[Any, int], bytes]] = {
     "dumps": fastpickle.dumps,
-    "a pickler": lambda obj, protocol: dumped_by(fastpickle.Pickler, obj, protocol),
-    "without C": lambda obj, protocol: dumped_by(Pure, obj, protocol),
-    "stock": lambda obj, protocol: dumped_by(_Stock, obj, protocol),
-    "installed": lambda obj, protocol: dumped_by(_Stock, obj, protocol),
+    "a pickler": lambda obj, protocol: dumped(fastpickle.Pickler, obj, protocol),
+    "without C": lambda obj, protocol: dumped(Pure, obj, protocol),
+    "stock": lambda obj, protocol: dumped(_Stock, obj, protocol),
+    "installed": lambda obj, protocol: dumped(_Stock, obj, protocol),
 }
 
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from finding import PROBE_TIMEOUT, Interpreter, cached, choose, executable_in, probe
-from mirror import ToolError, call, find_mirror, own_apt
+from mirror import SOURCES, ToolError, call, find_mirror, own_apt
 from steps import make_venv, progress
 
 SUITES: Mapping[str, Mapping[str, Sequence[str]]] = {
@@ -39,9 +39,6 @@ SUITES: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
 }
 """Which suite of a mirror may have which version, in the order in which they are asked."""
-
-SOURCES: Mapping[str, str] = {"debian": "testing", "ubuntu": "devel"}
-"""The suite of a mirror that has the sources of the newest Pythons."""
 
 _BUILD_TIMEOUT = 900.0
 """Seconds that one step of building an interpreter may take; all of it takes four minutes on two cores."""
@@ -107,14 +104,23 @@ def _make_root(name: str, suite: str, apt: Sequence[str], work: Path, cache: Pat
         call(["dpkg-deb", "--extract", str(package), str(root)], f"unpacking {package.name}")
     final = cache / "roots" / f"{name}-{suite}"
     _point(root, final, name, _patchelf(cache))
+    return _put(root, final, name, f"the mirror's {suite}")
+
+
+def _put(root: Path, final: Path, name: str, source: str) -> Interpreter:
+    """Put an interpreter that is complete in its place in the cache.
+
+    Raises:
+        ToolError: it does not run, or is another version.
+    """
     final.parent.mkdir(exist_ok=True)
     if final.exists():  # it does not run any more, else it would have been found
         shutil.rmtree(final)
     root.rename(final)
-    one = probe(executable_in(final, name), f"the mirror's {suite}")
+    one = probe(executable_in(final, name), source)
     if one is None or one.name != name:
         shutil.rmtree(final)
-        raise ToolError(f"the one from {suite} does not run here" if one is None else f"{suite} has {one.name} instead")
+        raise ToolError(f"the one from {source} " + ("does not run here" if one is None else f"is {one.name}"))
     return one
 
 
@@ -219,18 +225,10 @@ def _build(name: str, suite: str, apt: Sequence[str], work: Path, cache: Path) -
     staged = work / "staged"
     install = ["make", "--silent", f"-j{os.cpu_count() or 1}", "install", f"DESTDIR={staged}"]
     call(install, f"building {name}", cwd=folders[0], timeout=_BUILD_TIMEOUT)
-    final.parent.mkdir(exist_ok=True)
     built = Path(f"{staged}{final}")
     command = [str(executable_in(built, name)), "-c", f"import {', '.join(_NEEDED)}"]
     call(command, f"importing {' and '.join(_NEEDED)} there (are libffi-dev and zlib1g-dev installed?)")
-    if final.exists():  # it does not run any more, else it would have been found
-        shutil.rmtree(final)
-    built.rename(final)
-    one = probe(executable_in(final, name), "the mirror's sources")
-    if one is None or one.name != name:
-        shutil.rmtree(final)
-        raise ToolError("what was built does not run here" if one is None else f"{suite} has {one.name} instead")
-    return one
+    return _put(built, final, name, "the mirror's sources")
 
 
 def from_uv(wanted: Sequence[str], cache: Path) -> tuple[dict[str, Interpreter], dict[str, str]]:

@@ -21,6 +21,9 @@ from pathlib import Path
 
 _COMPONENTS = {"debian": "main", "ubuntu": "main universe"}
 
+SOURCES = {"debian": "testing", "ubuntu": "devel"}
+"""The suite of a distribution that has the newest sources."""
+
 FETCH_TIMEOUT = 300.0
 """Seconds that one step with the network may take."""
 

@@ -217,7 +217,7 @@ def _digest(function: Callable[[object], str], obj: object, protocol: int) -> st
     return function(obj)
 
 
-stock_dumps: Callable[..., bytes] = pickle._dumps  # type: ignore[attr-defined]
+stock_dumps: Callable[..., bytes] = pickle._dumps  # type: ignore[attr-defined]  # the type stubs do not list it
 """``pickle.dumps`` as it is without the C pickler; the type stubs do not list it."""
 
 
