@@ -67,9 +67,9 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
     def recorded(module: Any, name: str) -> Callable[..., Any]:
         offer = getattr(module, name)
 
-        def record(*args: Any) -> Any:
-            result = offer(*args)
-            if result or name != "has_but_short_ones":  # else the next one is asked
+        def record(*args: Any, **how: Any) -> Any:
+            result = offer(*args, **how)
+            if result or name != "at_first_glance":  # else the next one is asked
                 seen.append((name, result))
             return result
 
@@ -79,7 +79,7 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
         monkeypatch.setattr(graft, name, recorded(graft, name))
     monkeypatch.setattr(chunks, "batches", recorded(chunks, "batches"))
     monkeypatch.setattr(plain, "numbers", recorded(plain, "numbers"))
-    for name in ("has_but_short_ones", "made_ours"):
+    for name in ("at_first_glance", "made_ours"):
         monkeypatch.setattr(quick, name, recorded(quick, name))
     yield seen
 

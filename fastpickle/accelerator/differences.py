@@ -33,7 +33,15 @@ from .reading import ends_in, find_doubtful, has_text, is_batch_of_atoms, is_opc
 __all__ = ["made_ours"]
 
 
-def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | None = None) -> bool:
+def made_ours(
+    pickler: Any,
+    plan: Plan,
+    grafter: Any,
+    obj: Any,
+    of_items: int | None = None,
+    *,
+    found: Sequence[list[int]] = (),
+) -> bool:
     """Make what C wrote what Python would have written, if need be.
 
     Args:
@@ -41,6 +49,7 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
         grafter: the C pickler that wrote it; its pieces may be others then.
         obj: what C was given.
         of_items: how many items of `obj` C was given in its place, which it writes in Python's batches.
+        found: what a first glance has found in its one piece (`at_first_glance`); nothing if there was none.
 
     Returns:
         Whether it is ours; if not, its pieces are of no use.
@@ -50,8 +59,9 @@ def made_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, of_items: int | 
         return False
     pieces = grafter.pieces
     n = len(pieces[0]) if len(pieces) == 1 else grafter.held.written
-    doubtful: list[list[int]] = []
-    if of_items is None and grafter.table is None and is_soon_ours(pickler, plan, grafter, obj, n, doubtful):
+    doubtful = [*found]
+    is_whole = of_items is None and grafter.table is None
+    if is_whole and not found and is_soon_ours(pickler, plan, grafter, obj, n, doubtful):
         return True
     written = _Written(pickler, plan, grafter, obj, of_items, doubtful if len(pieces) == 1 else [])
     return (plan.graft_rule is STOCK_RULE or (not written.is_compared() and not written.has_unwanted())) and (

@@ -124,7 +124,10 @@ def has_refused(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         if is_interrupt(exc):
             raise
         return False
-    return any(id(kind) not in hooks.PLAIN_IDS and is_refused(pickler, plan, kind) for kind in map(type, some))
+    kinds = [*map(type, some)]
+    return not hooks.PLAIN_IDS.issuperset(map(id, kinds)) and any(
+        id(kind) not in hooks.PLAIN_IDS and is_refused(pickler, plan, kind) for kind in kinds
+    )
 
 
 def back_off(dump: Any) -> None:

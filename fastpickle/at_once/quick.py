@@ -21,10 +21,10 @@ from .. import graft, hooks
 from .._stdlib import BATCHSIZE, NOT_WRITTEN, PARTS_OF_METHODS, Framer, StockPickler, c_dumps, stock_methods
 from ..accelerator.cpickler import LARGE_TABLE, BeginAgain, joined, take_own
 from ..accelerator.differences import made_ours
-from ..accelerator.glance import has_but_short_ones, is_of_large_atoms
+from ..accelerator.glance import at_first_glance, is_of_large_atoms
 from ..accelerator.offers import has_refused, is_for_batches, may_be_plain, may_write
 from ..accelerator.splicing import FEW_BYTES, write_whole
-from ..hooks import ATOM_IDS, CONTAINER_IDS, NUMBER_IDS, STOCK_RULE, entries_of
+from ..hooks import ATOM_IDS, CONTAINER_IDS, STOCK_RULE, entries_of
 from ..interrupts import is_interrupt
 from ..objects.last import are_few, last
 from ..objects.likely import are_for_stock, is_for_stock
@@ -230,26 +230,22 @@ class Quick:
             pickled = b""
             pieces.clear()
         else:
-            if (
-                pieces
-                or (
-                    len(pickled) >= few
-                    and not (
-                        t is list  # of a batch of numbers, most likely; others would be asked in vain
-                        and 0 < few >= len(obj)
-                        and id(type(next(iter(obj), None))) in NUMBER_IDS
-                        and rule is STOCK_RULE
-                        and has_but_short_ones(grafter)
-                    )
-                )
-                or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol))
-            ):
-                pieces.append(pickled)
-                pickled = self._made_ours(pickler, plan, grafter, obj)
-                is_kept = max(map(len, pieces), default=sys.maxsize) <= _LONGEST_PIECE  # none if mending has failed
-                pieces.clear()
-            else:
-                is_kept = len(pickled) <= _LONGEST_PIECE
+            n = len(pickled)
+            if pieces or n >= few or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol)):
+                found: list[list[int]] = []
+                is_whole = rule is STOCK_RULE and few > 0 and not pieces
+                ours = at_first_glance(pickled, grafter, obj, protocol, found) if is_whole else None
+                if ours is not None:
+                    pickled = ours
+                else:
+                    pieces.append(pickled)
+                    pickled = self._made_ours(pickler, plan, grafter, obj, found)
+                    n = max(map(len, pieces), default=sys.maxsize)  # none if mending has failed
+                    pieces.clear()
+                size = grafter.__sizeof__()
+                if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
+                    _keep_table(grafter, size, len(pickled))
+            is_kept = n <= _LONGEST_PIECE
         if grafter.is_touched:
             _clean(grafter, len(pickled))
         clear_memo()
@@ -257,26 +253,28 @@ class Quick:
             idle.append(own)
         return pickled
 
-    def _made_ours(self, pickler: Any, plan: hooks.Plan, grafter: Any, obj: Any) -> bytes:
+    def _made_ours(self, pickler: Any, plan: hooks.Plan, grafter: Any, obj: Any, found: list[list[int]]) -> bytes:
         """Return what C has written, as Python would; b"" if that cannot be made of it."""
         pickled = b""
         pieces = grafter.pieces
-        if made_ours(pickler, plan, grafter, obj):
+        if made_ours(pickler, plan, grafter, obj, found=found):
             pickled = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             self._written = len(pickled) if len(pieces) > 1 else 0
-        size = grafter.__sizeof__()
-        if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
-            grafter.times += 1
-            grafter.is_large = (
-                size < _LARGEST_TABLE
-                and size <= _PER_BYTE * len(pickled)  # else it is from one before
-                and grafter.times % _TIMES > 0
-            )
-            if not grafter.is_large:
-                grafter.memo = {}
-            grafter.is_touched = True
         grafter.has_names = False
         return pickled
+
+
+def _keep_table(grafter: Any, size: int, n: int) -> None:
+    """Keep the table of a C pickler's memo, which is of `size` bytes, where it is of a dump of `n` bytes, and large."""
+    grafter.times += 1
+    grafter.is_large = (
+        size < _LARGEST_TABLE
+        and size <= _PER_BYTE * n  # else it is from one before
+        and grafter.times % _TIMES > 0
+    )
+    if not grafter.is_large:
+        grafter.memo = {}
+    grafter.is_touched = True
 
 
 def _clean(grafter: Any, n: int) -> None:
