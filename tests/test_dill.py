@@ -563,10 +563,11 @@ _AMBIGUOUS = """
         main = sys.modules["__main__"].__dict__
         found = []
         for protocol in range(6):
-            for n in (0, 1, 10, 60, 3000):
+            for n in (0, 1, 10, 60, 3000, -1):
                 like_main = {"array": 1, **{f"key {i}": i for i in range(len(main) - 1)}}
+                texts = [f"text {i}" for i in range(n)] if n >= 0 else ["x" * 3000]
                 for before in ([], ["array"], [Custom()], [Custom(), "array"]):
-                    obj = [*before, [like_main, *(f"text {i}" for i in range(n))]] if n else like_main
+                    obj = [*before, [like_main, *texts]] if n else like_main
                     expected = attempt(obj, protocol)
                     with fastpickle.patched():
                         found.append(attempt(obj, protocol) == expected == "ambiguous")
@@ -1049,6 +1050,11 @@ NAMED: dict[str, tuple[Callable[[], Any], bool]] = {
     "a key that was a text before": (lambda: [_NAME, *range(3000), _OF_MODULE], False),
     "a key among many ints": (lambda: [*range(3000), [_OF_MODULE]], False),
     "a key of the last of many": (lambda: [*({"a": str(i)} for i in range(900)), _OF_MODULE], False),
+    "a key beside a long text": (lambda: ["x" * 3000, [_OF_MODULE]], False),
+    "a key beside a long text, of the outermost": (lambda: {"x": "y" * 3000, _NAME: "sys"}, False),
+    "a key in a tuple behind a long text": (lambda: ("x" * 3000, {_NAME: 1}), False),
+    "a key behind some texts": (lambda: [*map(str, range(300)), _OF_MODULE], False),
+    "a text beside a long one": (lambda: ["x" * 3000, _NAME, {"a": 1}], True),
     "a key that is an equal text": (lambda: [*range(3000), {"".join(["__na", "me__"]): "sys"}], False),
 }
 

@@ -24,6 +24,7 @@ from fastpickle import _stdlib
 from fastpickle._stdlib import awkward_batches
 from fastpickle.accelerator import chunks, differences, glance, mending, reading
 from fastpickle.accelerator import offers as offering
+from fastpickle.at_once import quick
 
 pytestmark = pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler to be mended")
 
@@ -231,6 +232,75 @@ def test_dict_that_is_not_tracked(values: str, n: int, monkeypatch: pytest.Monke
     assert any(seen) == (
         _stdlib.UNTRACKED_DICTS_ARE_FLAT and values not in ("ranges", "dates", "texts of one's own")
     ), "C knows the types that it has reduced"
+
+
+#: What C writes in one piece of a batch's bytes or more, and whether it is told at a first glance how Python ends it:
+#: None where that depends on the version.
+PIECES: dict[str, tuple[Callable[[], Any], bool | None]] = {
+    "ints": (lambda: [*range(900)], True),
+    "ints of some batches": (lambda: [*range(3_500)], True),
+    "ints and one": (lambda: [*range(3_001)], True),
+    "ints and a text": (lambda: [*range(2_999), "e(N"], True),
+    "ints and a text that is one too many": (lambda: [*range(3_000), "e(N"], False),
+    "ints beside a list of one batch": (lambda: [*range(3_500), [*range(1_000)]], True),
+    "ints beside a longer one": (lambda: [[*range(1_001)], *range(3_500)], False),
+    "ints beside a dict of one batch": (lambda: [*range(3_500), dict.fromkeys(range(1_000))], False),
+    "ints beside a dict that is shorter": (lambda: [*range(3_500), dict.fromkeys(range(999))], True),
+    "a list of one more than a batch that is the last": (lambda: [*range(3_000), [*range(1_001)]], False),
+    "itself": (lambda: _with_itself([*range(3_000)]), None),
+    "texts": (lambda: [f"text {i}" for i in range(900)], True),
+    "texts with MARKs": (lambda: [f"({i}(" for i in range(900)], True),
+    "texts that look like ends": (lambda: [LOOKALIKES[i % len(LOOKALIKES)] + str(i) for i in range(900)], False),
+    "texts of a batch and one": (lambda: [str(i) for i in range(1_001)], True),
+    "many texts": (lambda: [f"text {i} {'x' * 9}" for i in range(3_300)], False),
+    "long texts": (lambda: [f"{i} {'x' * 60}" for i in range(750)], True),
+    "long texts beside a list": (lambda: [*(f"{i} {'x' * 60}" for i in range(750)), [1]], False),
+    "lists in lists": (lambda: [[i, [i]] for i in range(400)], True),
+    "a tuple of lists": (lambda: tuple([i] for i in range(400)), True),
+    "a tuple with a long list": (lambda: ("x" * 3_000, [*range(1_001)]), False),
+    "dict of 999": (lambda: {i: i for i in range(999)}, True),
+    "dict of 1000": (lambda: {i: str(i) for i in range(1_000)}, True),
+    "dict of 1001": (lambda: {i: i * 300 for i in range(1_001)}, True),
+    "dict of 1001 tuples": (lambda: {(i,): i for i in range(1_001)}, None),
+    "dict of 2000 with lists": (lambda: {i: [i] if i < 30 else i for i in range(2_000)}, True),
+    "dict with a long list": (lambda: {i: [*range(1_001)] if i == 5 else i for i in range(2_000)}, False),
+    "dict of a batch that ends with a list": (lambda: {i: [i] if i == 1_000 else i for i in range(1_001)}, False),
+    "dict of a batch that ends with a long int": (
+        lambda: {i: i << 90 if i == 1_000 else i for i in range(1_001)},
+        True,
+    ),
+    "a set": (lambda: {*range(1_001)}, False),
+    "instances": (lambda: [_with([*range(1_001)]), "x" * 1_000], False),
+    "an instance in a dict": (lambda: {**{i: i for i in range(1_000)}, 5: _with([*range(1_001)])}, False),
+}
+
+
+def _with_itself(obj: list[Any]) -> list[Any]:
+    obj.append(obj)
+    return obj
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_one_piece(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Python would end otherwise is told by a few looks, or by all that `differences` asks."""
+    told: list[bool] = []
+    at_first_glance = glance.at_first_glance
+
+    def record(*args: Any) -> Any:
+        ours = at_first_glance(*args)
+        told.append(ours is not None)
+        return ours
+
+    monkeypatch.setattr(quick, "at_first_glance", record)
+    make, is_told = PIECES[name]
+    obj = make()
+    gc.collect()
+    for _ in range(3):  # what wrote the last one is kept
+        check(obj, *range(6))
+    if awkward_batches and is_told is not None:
+        assert {*told} == {is_told}
+    fastpickle.dumps([*map(str, range(5_000))])  # its table is larger then
+    check(obj, *range(6))
 
 
 _ROWS: dict[str, Any] = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Sequence
 from itertools import chain
 from pickle import DICT, EMPTY_DICT, MARK, MEMOIZE
 from types import NoneType
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 from .._stdlib import BATCHSIZE, UNTRACKED_DICTS_ARE_FLAT, CPickler, awkward_batches, memoized
 from ..hooks import STOCK_RULE, Plan
+from ..rules import GraftRule
 from .batches import batches_of, content_of, end_of
 from .cpickler import LARGE_TABLE, Grafter, Held
 from .mending import mend_last, place_of_last
@@ -126,20 +128,30 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
     return True
 
 
-def at_first_glance(piece: bytes, grafter: Any, obj: Any, proto: int, found: list[list[int]]) -> bytes | None:
+def at_first_glance(
+    piece: bytes,
+    grafter: Any,
+    obj: Any,
+    proto: int,
+    rule: GraftRule,
+    lengths: tuple[int, ...] | None,
+    found: list[list[int]],
+) -> bytes | None:
     """Return what C wrote of a whole dump, as Python would; None if that is not told by the few looks that are taken.
 
-    It asks what `is_soon_ours` asks, of one piece by stock's rule.  Behind what C does each step takes twice as long as
-    it does in a loop, so there are few, and no call that is not needed.
+    It asks what `is_soon_ours` asks, of one piece.  Behind what C does each step takes twice as long as it does in a
+    loop, so there are few, and no call that is not needed.
 
     Args:
         piece: what C wrote, of as many bytes as a batch has items, or more.
         grafter: the C pickler that wrote it, before which nothing was memoized.
         obj: what is dumped.
         proto: the protocol, from 1 on.
+        rule: the pickler's.
+        lengths: as for `GraftRule.is_free`; None if there are none.
         found: gets what `find_doubtful` finds, if that is asked.
     """
-    if not awkward_batches:
+    if rule is STOCK_RULE and not awkward_batches:
         return piece
     t = type(obj)
     if (t is not list and t is not dict and t is not tuple) or grafter.table is not None:
@@ -147,23 +159,33 @@ def at_first_glance(piece: bytes, grafter: Any, obj: Any, proto: int, found: lis
     n = len(obj)
     end = end_of(t, n) if n >= BATCHSIZE else None
     size = grafter.__sizeof__()
-    if (
-        t is dict and UNTRACKED_DICTS_ARE_FLAT and not gc.is_tracked(obj) and not grafter.known and not grafter.asked
-    ) or (
-        not [
-            x for x in memoized(grafter) if id(type(x)) in _LONGEST and len(x) > _LONGEST[id(type(x))] and x is not obj
-        ]
-        if size <= _SMALL_TABLE
-        else t is list and size - SIZE > 16 * n > LARGE_TABLE and is_flat(obj, t, proto, len(piece))
-    ):
+    held: Sequence[Any] | None = None  # the containers in it, and itself
+    if t is dict and is_untracked(obj, grafter):
+        held = (obj,)
+    elif size <= _SMALL_TABLE:
+        held = [x for x in memoized(grafter) if id(type(x)) in _LONGEST]
+        for x in held:
+            if len(x) > _LONGEST[id(type(x))] and x is not obj:
+                return None
+    elif t is list and size - SIZE > 16 * n > LARGE_TABLE and is_flat(obj, t, proto, len(piece)):
+        held = ()
+    elif len(piece) >= SOON_READ:
+        return None
+    if rule is not STOCK_RULE:
+        if held is None:
+            if has_text(piece, DICTS[proto]):
+                return None
+        elif held:
+            for x in held:
+                if type(x) is dict and (len(x) in (lengths or ()) or any(map(x.__contains__, rule.names))):
+                    return None
+    if held is not None:
         if end is None:
             return piece
         content = content_of(obj, end[1], proto)
         mark = 0 if content is None else place_of_last(piece, end, content, 1, proto >= 4)
         if not mark:
             return None
-    elif len(piece) >= SOON_READ:
-        return None
     elif end is None and piece.find(MARK, BATCHSIZE) < 0:  # as in most lists of texts
         return piece
     else:

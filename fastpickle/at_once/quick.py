@@ -233,8 +233,9 @@ class Quick:
             n = len(pickled)
             if pieces or n >= few or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol)):
                 found: list[list[int]] = []
-                is_whole = rule is STOCK_RULE and few > 0 and not pieces
-                ours = at_first_glance(pickled, grafter, obj, protocol, found) if is_whole else None
+                ours: bytes | None = None
+                if n >= few > 0 and not pieces:
+                    ours = at_first_glance(pickled, grafter, obj, protocol, rule, lengths, found)
                 if ours is not None:
                     pickled = ours
                 else:
