@@ -25,7 +25,7 @@ from ..rules import GraftRule
 from .batches import batches_of, content_of, end_of
 from .cpickler import LARGE_TABLE, Grafter, Held
 from .mending import mend_last, place_of_last
-from .reading import ends_in, find_doubtful, has_text
+from .reading import ends_in, find_doubtful, has_ends, has_text
 
 __all__ = [
     "DICTS",
@@ -129,7 +129,7 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
 
 
 def at_first_glance(
-    piece: bytes,
+    pieces: list[bytes],
     grafter: Any,
     obj: Any,
     proto: int,
@@ -139,11 +139,11 @@ def at_first_glance(
 ) -> bytes | None:
     """Return what C wrote of a whole dump, as Python would; None if that is not told by the few looks that are taken.
 
-    It asks what `is_soon_ours` asks, of one piece.  Behind what C does each step takes twice as long as it does in a
-    loop, so there are few, and no call that is not needed.
+    It asks what `is_soon_ours` asks.  Behind what C does each step takes twice as long as it does in a loop, so there
+    are few, and no call that is not needed.
 
     Args:
-        piece: what C wrote, of as many bytes as a batch has items, or more.
+        pieces: what C wrote.
         grafter: the C pickler that wrote it, before which nothing was memoized.
         obj: what is dumped.
         proto: the protocol, from 1 on.
@@ -151,25 +151,25 @@ def at_first_glance(
         lengths: as for `GraftRule.is_free`; None if there are none.
         found: gets what `find_doubtful` finds, if that is asked.
     """
+    piece = pieces[-1]
     if rule is STOCK_RULE and not awkward_batches:
-        return piece
+        return piece if len(pieces) == 1 else b"".join(pieces)
     t = type(obj)
     if (t is not list and t is not dict and t is not tuple) or grafter.table is not None:
         return None
     n = len(obj)
     end = end_of(t, n) if n >= BATCHSIZE else None
-    size = grafter.__sizeof__()
     held: Sequence[Any] | None = None  # the containers in it, and itself
     if t is dict and is_untracked(obj, grafter):
         held = (obj,)
-    elif size <= _SMALL_TABLE:
+    elif (size := grafter.__sizeof__()) <= _SMALL_TABLE:
         held = [x for x in memoized(grafter) if id(type(x)) in _LONGEST]
         for x in held:
             if len(x) > _LONGEST[id(type(x))] and x is not obj:
                 return None
-    elif t is list and size - SIZE > 16 * n > LARGE_TABLE and is_flat(obj, t, proto, len(piece)):
+    elif t is list and size - SIZE > 16 * n > LARGE_TABLE and is_flat(obj, t, proto, sum(map(len, pieces))):
         held = ()
-    elif len(piece) >= SOON_READ:
+    elif len(piece) >= SOON_READ or len(pieces) > 1:
         return None
     if rule is not STOCK_RULE:
         if held is None:
@@ -180,27 +180,32 @@ def at_first_glance(
                 if type(x) is dict and (len(x) in (lengths or ()) or any(map(x.__contains__, rule.names))):
                     return None
     if held is not None:
-        if end is None:
-            return piece
-        content = content_of(obj, end[1], proto)
-        mark = 0 if content is None else place_of_last(piece, end, content, 1, proto >= 4)
-        if not mark:
-            return None
-    elif end is None and piece.find(MARK, BATCHSIZE) < 0:  # as in most lists of texts
+        mark = 0
+        if end is not None:
+            content = content_of(obj, end[1], proto)
+            mark = 0 if content is None else place_of_last(piece, end, content, 1, proto >= 4)
+            if not mark:
+                return None
+    # What is sought stands behind a batch, which has a byte for each item, at least.
+    elif end is None and (
+        piece.find(MARK, BATCHSIZE) < 0  # as in most lists of texts
+        or (len(piece) <= _SHORT and not has_ends(piece, BATCHSIZE))
+    ):
         return piece
     else:
-        # What is sought stands behind a batch, which has a byte for each item, at least.
         doubtful = find_doubtful(piece, BATCHSIZE, ends=lambda: ends_in((piece,), proto))
         own = 0 if end is None else 1  # at least
         if len(doubtful) > own and len(doubtful) > batches_of(obj, proto).marks:
             found.append(doubtful)
             return None
-        if end is None:
-            return piece
         mark = doubtful[-1] if doubtful else 0
-        if piece[mark] != MARK[0] or piece[mark - 1] != end[0]:  # another thread has changed its length
-            return None
-    return mend_last(piece, mark, end, 1, proto >= 4)
+        if end is not None and (piece[mark] != MARK[0] or piece[mark - 1] != end[0]):
+            return None  # another thread has changed its length
+    if end is not None:
+        piece = mend_last(piece, mark, end, 1, proto >= 4)
+    if len(pieces) == 1:
+        return piece
+    return b"".join((*pieces[:-1], piece))
 
 
 def is_untracked(obj: dict[Any, Any], grafter: Any) -> bool:
@@ -211,12 +216,12 @@ def is_untracked(obj: dict[Any, Any], grafter: Any) -> bool:
         grafter: a C pickler that tells whether it has reduced an instance: that may have anything in it, and need
             not be tracked, like an array of objects.
     """
-    return UNTRACKED_DICTS_ARE_FLAT and not gc.is_tracked(obj) and not _has_reduced(grafter) and grafter.table is None
-
-
-def _has_reduced(grafter: Any) -> bool:
-    """Tell whether a C pickler without a table may have reduced an instance; those of dill's types are not `known`."""
-    return bool(grafter.known or grafter.asked)
+    return (
+        UNTRACKED_DICTS_ARE_FLAT
+        and not gc.is_tracked(obj)
+        and not (grafter.known or grafter.asked)  # it may have reduced an instance; those of dill's types are not known
+        and grafter.table is None
+    )
 
 
 def is_flat(obj: Any, t: type, proto: int, n: int = sys.maxsize) -> bool:
@@ -275,7 +280,7 @@ def _are_small_sets(obj: list[Any], grafter: Any) -> bool:
     """
     return (
         type(obj[0] if obj else None) is set
-        and not _has_reduced(grafter)
+        and not (grafter.known or grafter.asked)  # as in `is_untracked`
         and {*map(type, obj)} == _SETS
         and max(map(len, obj)) < BATCHSIZE
     )
@@ -328,6 +333,8 @@ _LARGE: Final = 1 << 20
 _LONGEST: Final = {id(t): BATCHSIZE - (0 in awkward_batches.get(t, ())) for t in (list, dict, set)}
 #: So few bytes are read sooner than it takes to ask for the memo.
 SOON_READ: Final = 24_000
+#: In so few texts of two bytes are sought sooner than it takes to find out which MARKs are to be looked at.
+_SHORT: Final = 6_000
 #: By protocol: what stands in the bytes if there is a dict.
 DICTS: Final = [MARK + DICT] + [EMPTY_DICT] * 3 + [EMPTY_DICT + MEMOIZE] * 2
 #: So many bytes a key and its value take at least, but for one None, True, False and () as a key.

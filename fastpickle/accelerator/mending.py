@@ -124,17 +124,18 @@ def mend_last(piece: Any, mark: int, end: tuple[int, int], behind: int, framed: 
         framed: whether there are frames, from protocol 4 on.
     """
     into = _INTO[end[0]][end[1]] or b""
-    view = memoryview(piece) if len(piece) > _NEAR * 4 else piece  # a few bytes are copied sooner
     close = len(piece) - 1 - behind
-    start = 2 if piece[0] == PROTO[0] else 0
-    text = 0
+    start = text = 0
     header = b""
     if framed:
+        start = 2 if piece[0] == PROTO[0] else 0
         text = start + 9
         left = len(piece) - text - 2 + len(into)
         if left >= _FRAME_SIZE_MIN:
             header = FRAME + pack("<Q", left)
-    return b"".join((view[:start], header, view[text or start : mark], view[mark + 1 : close], into, view[close + 1 :]))
+    return b"".join(
+        (piece[:start], header, memoryview(piece)[text:mark], piece[mark + 1 : close], into, piece[close + 1 :])
+    )
 
 
 def _end(reader: Reader, mark: int, high: int) -> tuple[int, int, int] | None:

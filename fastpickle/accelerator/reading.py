@@ -39,6 +39,7 @@ __all__ = [
     "Unclear",
     "ends_in",
     "find_doubtful",
+    "has_ends",
     "has_text",
     "is_batch_of_atoms",
     "is_opcode",
@@ -143,6 +144,16 @@ def ends_in(pieces: Iterable[Any], proto: int) -> list[bytes]:
                 ends.append(end_of)
                 break  # any() takes 0.2 us longer
     return ends
+
+
+def has_ends(piece: bytes, start: int) -> bool:
+    """Tell whether there is a closing opcode with a MARK behind it in a short piece, from a place on, or the like."""
+    # What closes a dict or a set is not sought where none is opened.
+    return (
+        piece.find(_ENDS[0], start) >= 0
+        or (piece.find(EMPTY_DICT) >= 0 and piece.find(_ENDS[1], start) >= 0)
+        or (piece.find(EMPTY_SET) >= 0 and piece.find(_ENDS[2], start) >= 0)
+    )
 
 
 #: So many bytes are searched by a regular expression as soon as one byte is found without.

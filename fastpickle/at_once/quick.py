@@ -232,17 +232,18 @@ class Quick:
         else:
             n = len(pickled)
             if pieces or n >= few or (lengths is not None and not rule.is_free(lengths, obj, pickled, protocol)):
+                pieces.append(pickled)
                 found: list[list[int]] = []
-                ours: bytes | None = None
-                if n >= few > 0 and not pieces:
-                    ours = at_first_glance(pickled, grafter, obj, protocol, rule, lengths, found)
-                if ours is not None:
-                    pickled = ours
-                else:
-                    pieces.append(pickled)
+                ours = at_first_glance(pieces, grafter, obj, protocol, rule, lengths, found) if few else None
+                if ours is None:
                     pickled = self._made_ours(pickler, plan, grafter, obj, found)
                     n = max(map(len, pieces), default=sys.maxsize)  # none if mending has failed
-                    pieces.clear()
+                else:
+                    pickled = ours
+                    if len(pieces) > 1:
+                        self._written = len(ours)
+                        n = max(map(len, pieces))
+                pieces.clear()
                 size = grafter.__sizeof__()
                 if size > LARGE_TABLE:  # the next dump may have as much to memoize as this one
                     _keep_table(grafter, size, len(pickled))
