@@ -302,7 +302,7 @@ def _is_worth_a_plan(outer: Plan, obj: Any, t: type) -> bool:
         and len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else FEWEST)
         and id(type(kind)) in METACLASS_IDS
         and (outer is FEW or bool(kind.__flags__ & HEAP_TYPE))
-        and (id(kind) != last.gave_up_for or has_only_a_dict(kind))
+        and (not last.gives_up_at(kind) or has_only_a_dict(kind))
         and (not is_somebodys(kind) or (outer is FEW and _may_be_row(obj, t)))
     )
 

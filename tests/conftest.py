@@ -128,7 +128,7 @@ def taken_for_little(nothing_is_remembered: None, monkeypatch: pytest.MonkeyPatc
         few_left = property(lambda self: 1, lambda self, left: None)
 
     monkeypatch.setattr(last, "few", OfAll())
-    monkeypatch.setattr(last, "few_refused", Everything())
+    monkeypatch.setattr(last, "few_refused", OfAll())
     monkeypatch.setattr(last, "__class__", Endless)
 
 

@@ -198,7 +198,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                         return NotImplemented
                     if (rv := arrays.reduced(obj)) is not None:
                         return rv
-            last.gave_up_for = key
+            last.remember_gave_up(key, arrays.is_little if is_array(t) else None)
         elif t is Splice:
             return _begin_prefix(obj)
         elif obj is _prefix and self.fast:
@@ -214,7 +214,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                     self.has_other = True
                 return NotImplemented
             if plan.proto >= 2 and key in METACLASS_IDS:
-                last.gave_up_for = id(obj)  # so it would for an instance
+                last.remember_gave_up(id(obj))  # so it would for an instance
         elif id(type(t)) in METACLASS_IDS or arrays.is_dtype(t):
             name = name_of_dtypes(self.pickler, obj, t)
             if name is not None:
@@ -231,7 +231,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 known[key] = known[t] = hiding  # the second one keeps the type alive
                 return self.reducer_override(obj)
             if self.plan.proto >= 2:
-                last.gave_up_for = key
+                last.remember_gave_up(key, arrays.is_little if is_array(t) else None)  # a library's are no other's
         raise Refused
 
 

@@ -175,9 +175,11 @@ def at_first_glance(
         if held is None:
             if has_text(piece, DICTS[proto]):
                 return None
-        elif held:
-            for x in held:
-                if type(x) is dict and (len(x) in (lengths or ()) or any(map(x.__contains__, rule.names))):
+        elif dicts := [len(x) for x in held if type(x) is dict]:  # no key is asked whether it is a name
+            if len(pieces) > 1 or any(n in dicts for n in lengths or ()):
+                return None
+            for text in rule.texts_of_names[proto]:
+                if has_text(piece, text):
                     return None
     if held is not None:
         mark = 0

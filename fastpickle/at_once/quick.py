@@ -83,6 +83,7 @@ class Quick:
         # how long is too long to be known as ours by its length, and the C picklers that are kept for it.  All in one,
         # as another thread may plan anew.
         self._planned: tuple[Any, Any, Any, list[tuple[hooks.Plan, Any, int, list[Any]]]] = (None, None, None, [])
+        self._save: Any = None  # the class's, for which that is
         self._written = 0  # how many bytes by the last dump, if they were of several pieces
 
     def write(self, pickler: Any, obj: Any) -> bool:
@@ -153,9 +154,11 @@ class Quick:
         """
         t = type(obj)
         if pickler is None:
-            if last.few_refused and last.few_left > 0 and are_few(last.few_refused, obj, t):  # as the last one
-                last.few_left -= 1
-                return None
+            if last.few_refused and last.few_left > 0:
+                refused = last.few_refused.get(self._save)
+                if refused and are_few(refused, obj, t):  # as the last one
+                    last.few_left -= 1
+                    return None
             if self._is_for_c is not None:
                 if not self._is_for_c(obj, t):
                     return None
@@ -177,6 +180,7 @@ class Quick:
             plans = [hooks.plan(pickler) for pickler in self._stand_ins]
             planned = [(plan, plan.graft_rule, BATCHSIZE if plan.proto else 0, []) for plan in plans]
             self._planned = attributes, entries, type(dispatch), planned
+            self._save = cls.save
         plan, rule, few, idle = planned[protocol]
         if hasattr(cls, "reducer_override") or hasattr(cls, "__getattr__") or not may_write():
             return None

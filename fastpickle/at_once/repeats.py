@@ -41,14 +41,11 @@ def goes_by_hooks(pickler: Any, obj: Any, t: type) -> bool:
     try:
         cls = type(pickler)
         save = cls.save
-        few = last.few.get(save)
+        is_container = t is dict or t is list or t is tuple
+        few = (last.few_refused if is_container and save is not hooks.own_save else last.few).get(save)
         if (
             few is None
-            or not (
-                are_few(few if save is hooks.own_save else last.few_refused, obj, t)
-                if t is dict or t is list or t is tuple
-                else id(t) in few
-            )
+            or not (are_few(few, obj, t) if is_container else id(t) in few)
             or (TELLS_WHOSE and overrides_batches(cls))
             or pickler._fastpickle_plan is not None
         ):

@@ -339,7 +339,9 @@ def _content(obj: Any, t: type, most: int) -> int:
             if x:
                 k = 2 * len(x) if t is dict else len(x)
                 if n + rows * k > most:
-                    if found is None and not is_dict and is_row_for_stock(x) and all(map(is_row_for_stock, obj[-1:])):
+                    ends = () if found is not None or is_dict else (x, *obj[-1:])
+                    gave_up_for = 0 if last.may_be_for_c is not None else last.gave_up_for
+                    if ends and all(is_row_for_stock(row, gave_up_for) for row in ends):
                         return _SOMEBODYS  # so it will be with the rows in between
                     return _MUCH
                 of_somebodys = 0

@@ -189,7 +189,7 @@ def _has_somebodys(values: Sequence[Any], is_other: Callable[[type], bool] | Non
 
 def _is_row_for_stock(pickler: Any, row: Any, rule: HashRule | None) -> bool:
     """Tell whether much of what is in a list, tuple or dict is for stock: somebody's, or arrays that are buffers."""
-    if is_row_for_stock(row):
+    if is_row_for_stock(row, 0):  # what C has met in another dump may be an array
         return True
     t = type(row)
     if pickler.proto < 5 or (t is not dict and t is not list and t is not tuple) or len(row) > FEWEST_OF_HASH:

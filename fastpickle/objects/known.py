@@ -168,7 +168,7 @@ def find_hiding(pickler: Any, plan: Plan, t: type) -> Names | None:
     """Tell whether instances of `t` may be reduced by anybody, as `instances.names` does, for this pickler."""
     usual = usual_names(t)
     if usual is None and is_somebodys(t):  # what comes next takes 5 us
-        last.gave_up_for = id(t)
+        last.remember_gave_up(id(t))
         return None
     if plan.proto < 2 or pickler.dispatch.get(t) is not None or (plan.is_choice is not None and plan.is_choice(t)):
         return None

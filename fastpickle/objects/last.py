@@ -33,6 +33,10 @@ class _Last:
 
     Attributes:
         gave_up_for: the id of the class at an instance of which C gave up; 0 if it did not.
+        given_up: the same, which stays when that is forgotten.
+        patience_with_class, patience_with_class_before: at how many more looks that find it C is not asked; and how
+            many these were to be: more each time that it gives up there again.
+        may_be_for_c: tells of an instance of that class whether C would have written it; None if it gives up at each.
         refused: the length and likeness of the last dump of a library that C gave up; () if there is none.
         patience: how many more like that are not offered to C; then one is.
         kind: what gives C picklers for what C met many instances in (`cpickler`); None if it did not.
@@ -44,7 +48,7 @@ class _Last:
             them; then, or once there was more in one, the next one is looked at.
         patience_with_few: how many these were to be, the last time that one was looked at; 0 before the first one.
         few_much: the ids of the classes of what a library's pickler dumped hook by hook though it was not little.
-        few_refused: the ids of those of these classes at which C gives up.
+        few_refused: the ids of those of these classes at which C gives up in that `save`'s place; by that, too.
         aside: the id of a library's pickler whose dump goes hook by hook since `begin` has found that it does.
         went_by_hooks: the id of the pickler of the last dump that `begin` has found to go hook by hook, or might have.
         held: the id of the class of the last instance that was told by what it holds (`held_by`); 0 if there was none.
@@ -64,10 +68,10 @@ class _Last:
     """
 
     __slots__ = (
-        "aside", "few", "few_left", "few_much", "few_refused", "gave_up_for", "held", "kind", "large", "like",
-        "longest", "looks_for_nothing", "most", "much", "not_at_once", "not_brief", "not_soon_brief", "patience",
-        "patience_with_few", "patience_with_much", "patience_with_numbers", "race", "races", "refused",
-        "root", "went_by_hooks",
+        "aside", "few", "few_left", "few_much", "few_refused", "gave_up_for", "given_up", "held", "kind", "large",
+        "like", "longest", "looks_for_nothing", "may_be_for_c", "most", "much", "not_at_once", "not_brief",
+        "not_soon_brief", "patience", "patience_with_class", "patience_with_class_before", "patience_with_few",
+        "patience_with_much", "patience_with_numbers", "race", "races", "refused", "root", "went_by_hooks",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -78,10 +82,12 @@ class _Last:
         self.few: dict[Any, set[int]] = {}
         self.few_left = 0
         self.patience_with_few = 0
-        self.few_refused: set[int] = set()
+        self.few_refused: dict[Any, set[int]] = {}
         self.few_much: set[int] = set()
         self.aside = self.went_by_hooks = 0
         self.gave_up_for = 0
+        self.may_be_for_c: Callable[[Any], bool] | None = None
+        self.given_up = self.patience_with_class = self.patience_with_class_before = 0
         self.kind: Callable[..., Any] | None = None
         self.like: tuple[int, ...] = ()
         self.refused: tuple[int, ...] = ()
@@ -107,6 +113,27 @@ class _Last:
         """Remember what kind was right for what was dumped."""
         self.like = likeness(obj, type(obj))
         self.kind = kind
+
+    def remember_gave_up(self, key: int, may_be_for_c: Callable[[Any], bool] | None = None) -> None:
+        """Remember the class, by its id, at an instance of which C gave up, and what tells if it takes others."""
+        is_again = key == self.given_up
+        self.patience_with_class = min(2 * self.patience_with_class_before + 1, _MOST_LOOKS) if is_again else _PATIENCE
+        self.patience_with_class_before = self.patience_with_class
+        self.gave_up_for = self.given_up = key
+        self.may_be_for_c = may_be_for_c
+
+    def gives_up_at(self, t: type) -> bool:
+        """Tell whether C gave up at an instance of a class as it would at any other one, as far as is known."""
+        if id(t) != self.gave_up_for or self.may_be_for_c is not None:
+            return False
+        self._look_at_class()
+        return True
+
+    def _look_at_class(self) -> None:
+        """Forget the class after some looks that found it: what C gave up for may have been another dump's."""
+        self.patience_with_class -= 1
+        if self.patience_with_class < 0:
+            self.gave_up_for = 0
 
     def remember_refused(self, obj: Any, t: type) -> None:
         """Remember that C gave up a container, or an instance."""
@@ -180,15 +207,17 @@ class _Last:
         """
         if len(self.few) >= _MOST_REMEMBERED:
             self.few.clear()  # a class may have been given ever new ones
+            self.few_refused.clear()
         few = self.few.setdefault(save, set())
         if len(few) >= _MOST_REMEMBERED:
             few.clear()
-            self.few_refused.clear()
+            self.few_refused.pop(save, None)
             self.few_much.clear()
         is_again = few.issuperset(map(id, types))
         self.patience_with_few = min(2 * self.patience_with_few + 1, _MOST_PATIENCE) if is_again else _PATIENCE
         few.update(map(id, types))
-        self.few_refused.update(map(id, refused))
+        if refused:
+            self.few_refused.setdefault(save, set()).update(map(id, refused))
         self.few_left = self.patience_with_few
 
     def is_like(self, obj: Any, t: type) -> int:
@@ -199,6 +228,7 @@ class _Last:
         if (t is not dict and t is not list and t is not tuple) or len(obj) > _FEW:
             return 0
         gave_up_for = self.gave_up_for
+        may_be_for_c = self.may_be_for_c
         n = found_in = 0  # the first container in which one is found, from 1 on
         containers = [obj]
         for i, x in enumerate(containers, 1):
@@ -211,13 +241,18 @@ class _Last:
                 if t is dict or t is list or t is tuple:
                     if y:
                         containers.append(y)
-                elif id(t) == gave_up_for and not found_in:
+                elif id(t) == gave_up_for and not found_in and (may_be_for_c is None or not may_be_for_c(y)):
                     found_in = i
             if n > _LITTLE:
                 break
         else:
+            if found_in:
+                self._look_at_class()
             return 2 if found_in else 0
-        return 1 if 0 < found_in <= 2 else 0  # at the top, or in the first container there
+        if 0 < found_in <= 2:  # at the top, or in the first container there
+            self._look_at_class()
+            return 1
+        return 0
 
 
 def _remember(ids: set[int], t: type) -> None:
@@ -302,6 +337,8 @@ def key_of_row(obj: Any, t: type) -> int:
 last: Final = _Last()
 #: C gives up in up to half the time that a small dump takes without it.
 _PATIENCE: Final = 15
+#: The same for looks at instances of a class, of which one dump may take many, once it gave up there several times.
+_MOST_LOOKS: Final = 4095
 
 #: The same for what went hook by hook, once several in a row did.
 _MOST_PATIENCE: Final = 255

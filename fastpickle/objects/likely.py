@@ -117,7 +117,7 @@ def is_for_stock(t: type) -> bool:
     """
     if type(t) is not type:  # another metaclass may have flags, and a hash, of its own
         return False
-    if id(t) == last.gave_up_for:  # by what was in an instance, perhaps
+    if last.gives_up_at(t):  # by what was in an instance, perhaps
         return True
     if not t.__flags__ & HEAP_TYPE:
         return id(t) not in _FOR_C and t not in STDLIBS and not is_learnt(t) and _has_no_names(t)
@@ -250,15 +250,20 @@ def are_among_somebodys(obj: Any, t: type) -> bool:
     return found > 0 and found * _ATOMS_BESIDE_IN_ALL >= seen - found
 
 
-def is_row_for_stock(row: Any) -> bool:
-    """Tell whether so much of what is in a list, tuple or dict is objects at which C was seen to give up."""
+def is_row_for_stock(row: Any, gave_up_for: int) -> bool:
+    """Tell whether so much of what is in a list, tuple or dict is objects at which C gives up.
+
+    Args:
+        row: any object.
+        gave_up_for: the id of a class that is one of these; 0 where C has no part in it.
+    """
     t = type(row)
     if (t is not dict and t is not list and t is not tuple) or len(row) > _WIDEST:
         return False
     n = 0
     for x in [*row.values()] if t is dict else row:
         key = id(type(x))
-        if key in somebodys or key == last.gave_up_for:
+        if key in somebodys or key == gave_up_for:
             n += 1
         elif key in CONTAINER_IDS and len(x) >= ATOMS_BESIDE:
             return False
