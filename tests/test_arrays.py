@@ -460,6 +460,26 @@ def test_by_c_through_dill(protocol: int, by_c: list[bool]) -> None:
             assert by_c.pop(), (name, where)
 
 
+@pytest.mark.skipif(CPickler is None, reason="there is no C pickler")
+@pytest.mark.parametrize("before", ["alone", "in a list", "by dill", "by joblib"])
+def test_little_ones_behind_others(before: str, by_c: list[bool]) -> None:
+    """C writes them, though it gave up at a large one, or at one that a library saves by itself."""
+    large = numpy.arange(100_000.0)
+    little = {"x": numpy.ones((20, 3)), "alpha": 0.5, "seed": None}
+    for _ in range(3):
+        if before == "by joblib":
+            with fastpickle.patched():
+                pytest.importorskip("joblib").dump(little, io.BytesIO())
+        elif before == "by dill":
+            with fastpickle.patched():
+                pytest.importorskip("dill").dumps(large)
+        else:
+            fastpickle.dumps(large if before == "alone" else [large])
+    for obj in (little, [little, 1], [{"id": i, **little} for i in range(20)]) * 2:
+        assert fastpickle.dumps(obj, 4) == stock_dumps(obj, 4)
+        assert by_c[-1]
+
+
 @needs_dill
 def test_told_with_their_class(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays in what goes hook by hook are written at once after the first, since dill saves their class with it."""

@@ -860,9 +860,8 @@ def test_class_that_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(PYPY, reason="C is never asked there")
-def test_like_what_c_gave_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_like_what_c_gave_up_for() -> None:
     """It is found in whatever it is, as long as that is little; in what contains itself, too."""
-    monkeypatch.setattr(last, "gave_up_for", id(Acts))
     itself: list[Any] = [1]
     itself.append(itself)
     for obj, expected in (
@@ -871,7 +870,22 @@ def test_like_what_c_gave_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
         ([[0] * 20, [0] * 16, [Acts(1)]], 2), ([[0] * 20, [0] * 17, [Acts(1)]], 0),
         ([[0] * 20, [0] * 20, [0] * 20, [Acts(1)]], 0), ([0] * 24 + [Acts(1)], 0), ([[0] * 50, [Acts(1)]], 0),
     ):  # fmt: skip
+        last.remember_gave_up(id(Acts))
         assert last.is_like(obj, type(obj)) == expected, obj
+
+
+def test_class_that_c_gave_up_for_is_asked_about_again() -> None:
+    """It may have been for another dump, or another pickler: after some looks, more each time that it gives up again."""
+    looks = []
+    for _ in range(3):
+        last.remember_gave_up(id(Acts))
+        looks.append(0)
+        while last.gives_up_at(Acts):
+            looks[-1] += 1
+        assert last.is_like([Acts(1)], list) == 0
+    assert looks == [16, 32, 64]
+    last.remember_gave_up(id(str))
+    assert sum(last.is_like([""], list) for _ in range(99)) == 2 * looks[0]
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -1584,6 +1584,23 @@ def test_it_begins_with_the_kind_for_many(taken: list[str]) -> None:
             assert taken == ["_TableGrafter"]
 
 
+def test_it_does_not_begin_so_with_what_has_none(taken: list[str]) -> None:
+    """Rows of plain data are like rows with instances in them, until one dump of them was begun so."""
+    rows: list[Any] = [{"a": objects.Data(i), "b": i} for i in range(60)]
+    for write in (_by_pickler, fastpickle.dumps):
+        fastpickle.dumps([1], 4)
+        last.kind = None
+        for obj, kinds in (
+            (rows, ["_TableGrafter"]),
+            ([{"a": str(i), "b": i} for i in range(60)], ["_TableGrafter"]),
+            ([{"a": str(i), "b": i} for i in range(60)], []),
+            (rows, ["_TableGrafter"]),
+        ):
+            taken.clear()
+            assert write(obj, 4) == stock(obj, 4)
+            assert [kind for kind in taken if kind != "Grafter"] == kinds
+
+
 def test_it_begins_with_the_kind_that_asks(taken: list[str]) -> None:
     """Where there were functions among many instances, C asks about each object again; until there is none."""
     many = [objects.Data(i) for i in range(60)]

@@ -29,7 +29,8 @@ from oracle.suite_values import ValueSuite
 
 import fastpickle
 from fastpickle import hooks, pickler, way
-from fastpickle.digests import small_hashes
+from fastpickle.digests import hashing, small_hashes
+from fastpickle.objects.last import last
 
 if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
@@ -462,3 +463,12 @@ def test_nothing_is_left(tmp_path: Path) -> None:
             else:
                 hasher.dump(obj)
         assert [*vars(hasher)] == before
+
+
+def test_arrays_that_c_gave_up_for() -> None:
+    """What C met in a dump, as by joblib.dump, does not matter to a digest, in which it has no part."""
+    rows = [{"id": i, "vector": numpy.arange(8.0)} for i in range(40)]
+    hasher = joblib.hashing.NumpyHasher("md5")
+    for _ in range(2):
+        assert hashing.is_hash_worth_a_plan(hasher, rows, list)
+        last.remember_gave_up(id(numpy.ndarray))
