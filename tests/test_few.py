@@ -875,7 +875,7 @@ def test_like_what_c_gave_up_for() -> None:
 
 
 def test_class_that_c_gave_up_for_is_asked_about_again() -> None:
-    """It may have been for another dump, or another pickler: after some looks, more each time that it gives up again."""
+    """It may have been for another dump: after some looks, more each time that it gives up again."""
     looks = []
     for _ in range(3):
         last.remember_gave_up(id(Acts))
