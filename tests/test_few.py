@@ -35,6 +35,7 @@ from fastpickle import pickler as pickler_module
 from fastpickle._stdlib import CPickler
 from fastpickle.accelerator.offers import FEWEST
 from fastpickle.at_once import few, small
+from fastpickle.at_once.quick import is_for_librarys
 from fastpickle.objects import likely
 from fastpickle.objects.last import last
 
@@ -886,6 +887,17 @@ def test_class_that_c_gave_up_for_is_asked_about_again() -> None:
     assert looks == [16, 32, 64]
     last.remember_gave_up(id(str))
     assert sum(last.is_like([""], list) for _ in range(99)) == 2 * looks[0]
+
+
+def test_what_c_gave_up_is_forgotten_behind_plain_data() -> None:
+    """Each dump of a library is looked at before C is asked, until some of plain data have come."""
+    last.remember_refused([Acts(1)], list)
+    for _ in range(16):
+        assert last.refused
+        assert is_for_librarys([1], list)
+    assert not last.refused
+    last.remember_refused([Acts(1)], list)
+    assert not is_for_librarys([Acts(2)], list)
 
 
 @pytest.mark.parametrize("name", SMALL)

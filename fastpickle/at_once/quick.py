@@ -59,9 +59,12 @@ def is_for_librarys(obj: Any, t: type) -> bool:
         return not last.was_refused(obj, t)
     if not (last.gave_up_for or last.refused):
         return True
-    return not (last.gave_up_for and last.is_like(obj, t)) and (
-        may_be_plain(obj, t) or not (last.was_refused(obj, t) or are_for_stock(obj, t))
-    )
+    if last.gave_up_for and last.is_like(obj, t):
+        return False
+    if may_be_plain(obj, t):
+        last.outlive_refused()
+        return True
+    return not (last.was_refused(obj, t) or are_for_stock(obj, t))
 
 
 class Quick:

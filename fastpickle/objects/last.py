@@ -140,6 +140,12 @@ class _Last:
         self.refused = _length(obj, t), *likeness(obj, t)
         self.patience = _PATIENCE
 
+    def outlive_refused(self) -> None:
+        """Forget what C gave up after some dumps of plain data, each of which is looked at until then."""
+        self.patience -= 1
+        if self.patience < 0:
+            self.refused = ()
+
     def was_refused(self, obj: Any, t: type) -> bool:
         """Tell whether a container, or an instance, is like the one that C gave up."""
         refused = self.refused
