@@ -213,7 +213,8 @@ def _write_root(pickler: Any, plan: Plan, obj: Any, kind: Callable[..., Any], ro
     """Let C write all that is dumped, and return the C pickler; None if it gave up, or it cannot be made ours."""
     grafter = written_by(pickler, plan, pickler.memo, {}, obj, kind=kind, room=room)
     is_ours = grafter is not None and made_ours(pickler, plan, grafter, obj)
-    has_met = grafter is not None and (grafter.asked or grafter.table)  # else what is like it was of something else
+    # Else what is like it was of something else; a table has one entry from the beginning.
+    has_met = grafter is not None and (grafter.asked or len(grafter.table or ()) > 1)
     if is_ours and has_met and grafter.idle is None and grafter.held.written > _BYTES_OF_MANY:  # it is for many
         last.remember_kind(obj, take_asking if grafter.has_other else take_table)
     elif kind is not take:

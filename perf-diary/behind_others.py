@@ -75,9 +75,12 @@ def ways() -> dict[str, Way]:
     return found
 
 
-def shapes() -> dict[str, Any]:
-    """Make what is dumped: shapes of ``hashers.py``, short ones."""
+def shapes(more: bool) -> dict[str, Any]:
+    """Make what is dumped: shapes of ``hashers.py``, and if `more` is wanted of ``grafting.py``, short ones."""
     made = {name: obj for name, obj in hashers.shapes("joblib.hash").items() if name not in MODELS}
+    if more:
+        groups = [grafting.shapes.GROUPS[name] for name in ("objects", "others")]
+        made.update({name: make() for group in groups for name, make in group.items()})
     return {name: obj[:LONGEST] if isinstance(obj, list) else obj for name, obj in made.items()}
 
 
@@ -104,14 +107,15 @@ def seconds(way: Way, obj: object, calls: int, samples: int) -> float:
     return min(hashers._seconds(way, obj, calls) for _ in range(samples))
 
 
-def measure(only: Sequence[str], progress: Callable[[str], None]) -> list[Slower]:
+def measure(only: Sequence[str], more: bool, progress: Callable[[str], None]) -> list[Slower]:
     """Time everything behind everything else.
 
     Args:
         only: the ways that are timed, or none for all; the others come before.
+        more: as for `shapes`.
         progress: is told what is timed.
     """
-    objects = shapes()
+    objects = shapes(more)
     alone: dict[tuple[str, str], tuple[Way, Any, int, float]] = {}
     for way_name, way in ways().items():
         for name, obj in objects.items():
@@ -164,6 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Find what is slower behind another dump, in the same process, than alone.",
         epilog="examples:\n"
         "  %(prog)s                                about 4 minutes\n"
+        "  %(prog)s --more --only fastpickle.dumps  objects of all kinds: about 10 minutes\n"
         "  %(prog)s --only dill.dumps joblib.hash  these behind all the others\n\n"
         "how to read it:\n"
         "  2.50x is a time 2.50 times as long as alone: of the first dumps behind the other one, and of those after\n"
@@ -172,11 +177,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", nargs="+", metavar="WAY", default=[], help=f"of {', '.join(ways())}")
+    parser.add_argument("--more", action="store_true", help="shapes of grafting.py, too")
     arguments = parser.parse_args(argv)
     if unknown := sorted({*arguments.only} - {*ways()}):
         parser.error(f"no such way: {', '.join(unknown)}")
     with fastpickle.patched():
-        found = measure(arguments.only, lambda text: print(text, file=sys.stderr))
+        found = measure(arguments.only, arguments.more, lambda text: print(text, file=sys.stderr))
     rows = [
         [one.what, one.behind, f"{one.alone * 1e6:,.1f}", f"{one.soon:.2f}x", f"{one.settled:.2f}x"] for one in found
     ]
