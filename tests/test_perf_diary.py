@@ -57,6 +57,7 @@ _import = importlib.import_module
 kinds = load("kinds")
 library_objects = load("library_objects")
 small_dumps = load("small_dumps")
+behind_others = load("behind_others")
 shapes = grafting.shapes
 
 
@@ -829,3 +830,50 @@ class TestSmallDumps:
         monkeypatch.setattr(small_dumps.fastpickle.Pickler, "dump", lambda self, obj: None)
         with pytest.raises(SystemExit, match="ours, a class: other bytes"):
             small_dumps.serve("ours", ["a class"])
+
+
+class TestBehindOthers:
+    """``behind_others.py``."""
+
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let there be two ways and two shapes, one of which a way refuses, and each be slower behind each."""
+
+        def refuses(obj: object) -> bytes:
+            if obj == [1]:
+                raise pickle.PicklingError
+            return fastpickle.dumps(obj)
+
+        monkeypatch.setattr(behind_others, "ways", lambda: {"dumps": fastpickle.dumps, "refuses": refuses})
+        monkeypatch.setattr(behind_others, "shapes", lambda more: {"ints": [1], "text": "a" * (1 + more)})
+        monkeypatch.setattr(behind_others, "SLOWER", 0.0)
+        monkeypatch.setattr(behind_others, "LATER", -1.0)
+        monkeypatch.setattr(behind_others, "SETTLED", 0.0)
+
+    def test_each_behind_each(self) -> None:
+        """What cannot be dumped is left out."""
+        told: list[str] = []
+        found = behind_others.measure([], True, told.append)
+        names = ["dumps: ints", "dumps: text", "refuses: text"]
+        assert told == names
+        assert {(one.what, one.behind) for one in found} == {(a, b) for a in names for b in names}
+        assert all(one.alone > 0 and one.soon > 0 and one.settled > 0 for one in found)
+        assert [one.settled for one in found] == sorted((one.settled for one in found), reverse=True)
+
+    @pytest.mark.parametrize(("settled", "status"), [(1.99, 0), (2.0, 1)])
+    def test_command(
+        self, settled: float, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The exit status tells whether something stays slow."""
+        one = behind_others.Slower("dumps: ints", "refuses: text", 4e-6, 3.0, settled)
+        monkeypatch.setattr(behind_others, "measure", lambda only, more, progress: [one] * (only == ["dumps"]))
+        assert behind_others.main(["--only", "dumps"]) == status
+        assert f"| dumps: ints | refuses: text | 4.0 | 3.00x | {settled:.2f}x |" in capsys.readouterr().out
+        assert behind_others.main([]) == 0
+
+    def test_unknown_way(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """It is named."""
+        with pytest.raises(SystemExit) as exited:
+            behind_others.main(["--only", "dumps", "nothing"])
+        assert exited.value.code == 2
+        assert "no such way: nothing" in capsys.readouterr().err
