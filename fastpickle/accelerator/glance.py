@@ -176,7 +176,7 @@ def at_first_glance(
             if has_text(piece, DICTS[proto]):
                 return None
         elif dicts := [len(x) for x in held if type(x) is dict]:  # no key is asked whether it is a name
-            if len(pieces) > 1 or any(n in dicts for n in lengths or ()):
+            if len(pieces) > 1 or any(length in dicts for length in lengths or ()):
                 return None
             for text in rule.texts_of_names[proto]:
                 if has_text(piece, text):
