@@ -4,7 +4,8 @@
                                 +-- only the last batch of the whole, which is mended -> ours
     anything else ------------------------------------------------------------------> `differences`
 
-After most dumps that is all there is to do, and for a small one it is what a dump takes beside C.
+After most dumps that is all there is to do, and for a small one it is what a dump takes beside C: of a whole dump fewer
+questions are asked first (`at_first_glance`), of a part of one all of them (`is_soon_ours`).
 
 Not for: being sure of more (`differences`).
 """

@@ -1,7 +1,8 @@
 """What is remembered of the last dump that C was asked about: the next one is often like it.
 
     C gave up at an instance ---------------------> it is not asked about a small dump that has one of that class at
-                                                    the top; a library's, not about the like of what it gave up
+                                                    the top; a library's, not about the like of what it gave up;
+                                                    both for some dumps, as it may have been another pickler's
     an instance turned out to be much ------------> the next one of its class is left to C
     a task, an instance or a row could not be ----> the next ones of its function, its class or like it are not
     written at once                                 tried
