@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import io
 import pickle
 import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import grafting
 import hashers
+import pure
 
 import fastpickle
 from fastpickle.objects.last import last
@@ -56,16 +57,9 @@ class Subclass(pickle._Pickler):  # type: ignore[attr-defined,misc]  # its class
     """A pickler without hooks of its own."""
 
 
-def by_subclass(obj: object) -> bytes:
-    """Pickle by a subclass of stock's."""
-    file = io.BytesIO()
-    Subclass(file).dump(obj)
-    return file.getvalue()
-
-
 def ways() -> dict[str, Way]:
     """Give the ways to pickle, or to hash, of the libraries that are installed."""
-    found: dict[str, Way] = {"fastpickle.dumps": fastpickle.dumps, "a subclass": by_subclass}
+    found: dict[str, Way] = {"fastpickle.dumps": fastpickle.dumps, "a subclass": partial(pure.dumps, Subclass)}
     for name in ("dill.dumps", *hashers.LIBRARIES):
         module, function, *_ = hashers.LIBRARIES.get(name, ("dill", "dumps"))
         try:
@@ -133,11 +127,11 @@ def measure(only: Sequence[str], more: bool, progress: Callable[[str], None]) ->
         progress(": ".join(what))
         for behind, (other, other_obj, _, _) in alone.items():
             best = alone[what][3]
-            if _behind(way, obj, calls, 2, other, other_obj) < max(SLOWER * best, best + LATER):
+            if _behind(way, obj, calls, other, other_obj) < max(SLOWER * best, best + LATER):
                 continue
             last.forget()
             best = seconds(way, obj, calls, 6)
-            soon = _behind(way, obj, calls, 2, other, other_obj)
+            soon = _behind(way, obj, calls, other, other_obj)
             if soon < max(SLOWER * best, best + LATER):
                 continue
             end = time.process_time() + SETTLED
@@ -148,11 +142,11 @@ def measure(only: Sequence[str], more: bool, progress: Callable[[str], None]) ->
     return sorted(found, key=lambda one: (-one.settled, -one.soon))
 
 
-def _behind(way: Way, obj: object, calls: int, samples: int, other: Way, other_obj: object) -> float:
+def _behind(way: Way, obj: object, calls: int, other: Way, other_obj: object) -> float:
     last.forget()
     for _ in range(TIMES):
         other(other_obj)
-    return seconds(way, obj, calls, samples)
+    return seconds(way, obj, calls, 2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

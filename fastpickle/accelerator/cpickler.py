@@ -198,7 +198,7 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                         return NotImplemented
                     if (rv := arrays.reduced(obj)) is not None:
                         return rv
-            last.remember_gave_up(key, arrays.is_little if is_array(t) else None)
+            _remember_gave_up(t)
         elif t is Splice:
             return _begin_prefix(obj)
         elif obj is _prefix and self.fast:
@@ -231,8 +231,13 @@ class Grafter(CPickler or object):  # type: ignore[misc]  # there may be none
                 known[key] = known[t] = hiding  # the second one keeps the type alive
                 return self.reducer_override(obj)
             if self.plan.proto >= 2:
-                last.remember_gave_up(key, arrays.is_little if is_array(t) else None)  # a library's are no other's
+                _remember_gave_up(t)
         raise Refused
+
+
+def _remember_gave_up(t: type) -> None:
+    """Remember at an instance of which type C gave up: of arrays, at a large one, or at one that is a library's own."""
+    last.remember_gave_up(id(t), arrays.is_little if is_array(t) else None)
 
 
 class BeginAgain(GivenUp):

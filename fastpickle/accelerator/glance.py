@@ -114,19 +114,33 @@ def is_soon_ours(pickler: Any, plan: Plan, grafter: Any, obj: Any, n: int, found
     elif not is_little:
         return False
     else:
-        # What is sought stands behind a batch, which has a byte for each item, at least.
-        doubtful = find_doubtful(piece, BATCHSIZE, ends=lambda: ends_in((piece,), proto))
-        found.append(doubtful)
-        own = 0 if end is None else 1  # at least
-        if len(doubtful) > own and len(doubtful) > batches_of(obj, proto).marks:
+        place = _place_by_marks(piece, obj, proto, end, found)
+        if place is None:
             return False
         if end is None:
             return True
-        mark = doubtful[-1] if doubtful else 0
-        if piece[mark] != MARK[0] or piece[mark - 1] != end[0]:  # another thread has changed its length
-            return False
+        mark = place
     pieces[-1] = mend_last(piece, mark, end, behind, proto >= 4)
     return True
+
+
+def _place_by_marks(
+    piece: Any, obj: Any, proto: int, end: tuple[int, int] | None, found: list[list[int]]
+) -> int | None:
+    """Return where the last batch of `obj` begins in the one piece of it, if that is to be mended; else any place.
+
+    None if there may be another one in it that is.
+    """
+    # What is sought stands behind a batch, which has a byte for each item, at least.
+    doubtful = find_doubtful(piece, BATCHSIZE, ends=lambda: ends_in((piece,), proto))
+    found.append(doubtful)
+    own = 0 if end is None else 1  # at least
+    if len(doubtful) > own and len(doubtful) > batches_of(obj, proto).marks:
+        return None
+    mark = doubtful[-1] if doubtful else 0
+    if end is not None and (piece[mark] != MARK[0] or piece[mark - 1] != end[0]):
+        return None  # another thread has changed its length
+    return mark
 
 
 def at_first_glance(
@@ -189,21 +203,16 @@ def at_first_glance(
             mark = 0 if content is None else place_of_last(piece, end, content, 1, proto >= 4)
             if not mark:
                 return None
-    # What is sought stands behind a batch, which has a byte for each item, at least.
     elif end is None and (
         piece.find(MARK, BATCHSIZE) < 0  # as in most lists of texts
         or (len(piece) <= _SHORT and not has_ends(piece, BATCHSIZE))
     ):
         return piece
     else:
-        doubtful = find_doubtful(piece, BATCHSIZE, ends=lambda: ends_in((piece,), proto))
-        own = 0 if end is None else 1  # at least
-        if len(doubtful) > own and len(doubtful) > batches_of(obj, proto).marks:
-            found.append(doubtful)
+        place = _place_by_marks(piece, obj, proto, end, found)
+        if place is None:
             return None
-        mark = doubtful[-1] if doubtful else 0
-        if end is not None and (piece[mark] != MARK[0] or piece[mark - 1] != end[0]):
-            return None  # another thread has changed its length
+        mark = place
     if end is not None:
         piece = mend_last(piece, mark, end, 1, proto >= 4)
     if len(pieces) == 1:

@@ -86,7 +86,6 @@ class Quick:
         # how long is too long to be known as ours by its length, and the C picklers that are kept for it.  All in one,
         # as another thread may plan anew.
         self._planned: tuple[Any, Any, Any, list[tuple[hooks.Plan, Any, int, list[Any]]]] = (None, None, None, [])
-        self._save: Any = None  # the class's, for which that is
         self._written = 0  # how many bytes by the last dump, if they were of several pieces
 
     def write(self, pickler: Any, obj: Any) -> bool:
@@ -158,7 +157,8 @@ class Quick:
         t = type(obj)
         if pickler is None:
             if last.few_refused and last.few_left > 0:
-                refused = last.few_refused.get(self._save)
+                of_attributes = self._planned[0]
+                refused = last.few_refused.get(of_attributes[0]) if of_attributes else None  # by the class's `save`
                 if refused and are_few(refused, obj, t):  # as the last one
                     last.few_left -= 1
                     return None
@@ -183,7 +183,6 @@ class Quick:
             plans = [hooks.plan(pickler) for pickler in self._stand_ins]
             planned = [(plan, plan.graft_rule, BATCHSIZE if plan.proto else 0, []) for plan in plans]
             self._planned = attributes, entries, type(dispatch), planned
-            self._save = cls.save
         plan, rule, few, idle = planned[protocol]
         if hasattr(cls, "reducer_override") or hasattr(cls, "__getattr__") or not may_write():
             return None

@@ -339,10 +339,10 @@ def _content(obj: Any, t: type, most: int) -> int:
             if x:
                 k = 2 * len(x) if t is dict else len(x)
                 if n + rows * k > most:
-                    ends = () if found is not None or is_dict else (x, *obj[-1:])
-                    gave_up_for = 0 if last.may_be_for_c is not None else last.gave_up_for
-                    if ends and all(is_row_for_stock(row, gave_up_for) for row in ends):
-                        return _SOMEBODYS  # so it will be with the rows in between
+                    if found is None and not is_dict:
+                        gave_up_for = 0 if last.may_be_for_c is not None else last.gave_up_for
+                        if all(is_row_for_stock(row, gave_up_for) for row in (x, *obj[-1:])):
+                            return _SOMEBODYS  # so it will be with the rows in between
                     return _MUCH
                 of_somebodys = 0
                 for y in x.values() if t is dict else x:

@@ -142,7 +142,7 @@ class _Last:
         self.patience = _PATIENCE
 
     def outlive_refused(self) -> None:
-        """Forget what C gave up after some dumps of plain data, each of which is looked at until then."""
+        """Forget what C gave up after some dumps that were like it, or of plain data: each is looked at until then."""
         self.patience -= 1
         if self.patience < 0:
             self.refused = ()
@@ -152,9 +152,7 @@ class _Last:
         refused = self.refused
         if not refused or _length(obj, t) != refused[0] or refused[1:] != likeness(obj, t):
             return False
-        self.patience -= 1
-        if self.patience < 0:
-            self.refused = ()
+        self.outlive_refused()
         return self.patience >= 0
 
     def remember_much(self, t: type) -> None:
@@ -236,6 +234,7 @@ class _Last:
             return 0
         gave_up_for = self.gave_up_for
         may_be_for_c = self.may_be_for_c
+        is_all = False
         n = found_in = 0  # the first container in which one is found, from 1 on
         containers = [obj]
         for i, x in enumerate(containers, 1):
@@ -253,13 +252,11 @@ class _Last:
             if n > _LITTLE:
                 break
         else:
-            if found_in:
-                self._look_at_class()
-            return 2 if found_in else 0
-        if 0 < found_in <= 2:  # at the top, or in the first container there
-            self._look_at_class()
-            return 1
-        return 0
+            is_all = True
+        if not found_in or (found_in > 2 and not is_all):  # beyond the top, and the first container there
+            return 0
+        self._look_at_class()
+        return 2 if is_all else 1
 
 
 def _remember(ids: set[int], t: type) -> None:
