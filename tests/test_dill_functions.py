@@ -1166,6 +1166,7 @@ def test_templates_are_forgotten(no_races: None) -> None:
     """With the code object; and of what has code in it there is none."""
     with fastpickle.patched():
         made = [_executed(f"def f(): return {i}") for i in range(20)]
+        gc.collect()  # of what others have made
         known = len(_dill_code._met)
         for _ in range(3):
             for f in made:
@@ -1515,7 +1516,7 @@ def test_main(imports: str, tmp_path: Path) -> None:
 
 
 @needs_code
-def test_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_once(no_races: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those without anything unusual are written without dill's function, also those in a class and in one another."""
     by_dill: list[Any] = []
     key = id(dill._dill.save_function)

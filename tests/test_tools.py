@@ -435,9 +435,13 @@ def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
             ["FAILED tests/test_a.py::test_b[c d] - assert"],
         ),
         ("ERROR tests/test_a.py::test_b - left over\nERROR: no\n", ["ERROR tests/test_a.py::test_b - left over"]),
-        ("\nREGRESSION dill installed: x\n  second run: no\n", ["REGRESSION dill installed: x"]),
+        (
+            "\nREGRESSION dill installed: x\n  second run: no\n  repeat it:  so\n    1\n    \n    2\n    3\n\ntable\n",
+            ["REGRESSION dill installed: x", "  second run: no", "    1", "    2", "    3"],
+        ),
+        ("REGRESSION dill installed: x\n  second run: no\n", ["REGRESSION dill installed: x", "  second run: no"]),
         ("".join(f"{n}\n\n" for n in range(100)), [str(n) for n in range(85, 100)]),
-        ("".join(f"FAILED a::{n}\n" for n in range(100)), [f"FAILED a::{n}" for n in range(20)]),
+        ("".join(f"FAILED a::{n}\n" for n in range(100)), [f"FAILED a::{n}" for n in range(30)]),
         ("", []),
     ],
 )

@@ -27,6 +27,7 @@ import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
@@ -53,7 +54,7 @@ _STOP_TIMEOUT = 20.0
 _POLL = 0.1
 """Seconds between two looks at what an environment prints."""
 
-_MOST_NAMED, _LAST_LINES, _WIDEST = 20, 15, 300
+_MOST_NAMED, _LAST_OF_EACH, _LAST_LINES, _WIDEST = 30, 3, 15, 300
 """For each environment that failed: how many failed tests are named, how many lines are shown if none is, how long."""
 
 _TIMEOUT = 1500
@@ -458,11 +459,18 @@ def read_failures(output: str) -> list[str]:
         output: what an environment printed.
 
     Returns:
-        The lines that name a test, of pytest's short summary or of ``python -m compat``; the last lines if none does.
+        The lines that name a test, of pytest's short summary or of ``python -m compat``, each followed by what came
+        of it when it was run again and how that ended; the last lines if none does.
     """
-    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines()]
-    named = [line for line in lines if re.match(r"(FAILED|ERROR) \S+::|REGRESSION ", line)]
-    return named[:_MOST_NAMED] or [line for line in lines if line][-_LAST_LINES:]
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines()
+    found: list[str] = []
+    for i, line in enumerate(lines):
+        if re.match(r"(FAILED|ERROR) \S+::|REGRESSION ", line):
+            found.append(line)
+        if line.startswith("REGRESSION "):
+            below = [x for x in takewhile(lambda x: x.startswith(" "), lines[i + 1 :]) if x.strip()]
+            found += dict.fromkeys(below[:1] + below[-_LAST_OF_EACH:])
+    return [line.rstrip() for line in found[:_MOST_NAMED] or [x for x in lines if x.strip()][-_LAST_LINES:]]
 
 
 def report(
