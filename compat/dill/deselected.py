@@ -15,4 +15,13 @@ DESELECTED: tuple[Deselection, ...] = (
         applies=sys.version_info >= (3, 13),
         sometimes=True,
     ),
+    Deselection(
+        test="test_registered.py",
+        modes=("installed", "installed-late", "backend"),
+        reason="a proxy whose object a collection takes in the middle is not copied; when PyPy collects depends on the "
+        "size of the processor's cache, and stock fails at other sizes (PYPY_GC_NURSERY=200M)",
+        link="https://github.com/uqfoundation/dill/blob/dill-0.4.1/dill/_objects.py",
+        applies=sys.implementation.name == "pypy",
+        sometimes=True,
+    ),
 )
