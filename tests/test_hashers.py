@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import dataclasses
 import datetime
 import decimal
+import enum
+import fractions
 import hashlib
 import io
 import pickle
@@ -12,6 +16,7 @@ import random
 import subprocess
 import sys
 import types
+import uuid
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,7 +34,7 @@ from oracle.suite_values import ValueSuite
 
 import fastpickle
 from fastpickle import hooks, pickler, way
-from fastpickle.digests import hashing, small_hashes
+from fastpickle.digests import hashed, hashing, small_hashes
 from fastpickle.objects.last import last
 
 if PYPY:
@@ -310,6 +315,94 @@ def test_boundaries(stock: Any, ours: Any) -> None:
         with fastpickle.patched():
             assert stock(obj) == expected
         assert ours(obj) == expected
+
+
+class Colour(enum.Enum):
+    RED = 1
+    LONG = "x" * 300
+
+
+_ARGS = ("a", 1, b"b")
+
+
+def _with_args(exc: Exception) -> Exception:
+    exc.args = _ARGS
+    return exc
+
+
+#: By a number, what is a call of a class with atoms, or an instance of a plain class, and what only looks like that.
+_CALLS: dict[str, Callable[[int], Any]] = {
+    "datetime": lambda i: datetime.datetime(2020, 1, 1 + i % 28, i % 24),
+    "with a zone": lambda i: datetime.datetime(2020, 1, 1 + i % 28, tzinfo=datetime.timezone.utc),
+    "timedelta": lambda i: datetime.timedelta(i, i * 7, i * 70_000 % 1_000_000),
+    "Decimal": lambda i: decimal.Decimal(i) / 7,
+    "long Decimal": lambda i: decimal.Decimal("1" * (4090 + i % 12)),
+    "Fraction": lambda i: fractions.Fraction(i + 1, 1 << (i % 80)),
+    "complex": lambda i: complex(i, float("inf")),
+    "range": lambda i: range(i, i << 70, 3),
+    "enum": lambda i: (Colour.RED, Colour.LONG)[i % 2],
+    "dataclass": lambda i: Record(i, [str(i)]),
+    "nothing": lambda i: (objects.Slotted if i % 2 else object)(),
+    "OrderedDict": lambda i: OrderedDict(b=i, a=datetime.date(2020, 1, 1)),
+    "deque": lambda i: collections.deque([i], maxlen=i or None),
+    "UUID": lambda i: uuid.UUID(int=i << 100),
+    "array": lambda i: array.array("d", [i]),
+    "exception": lambda i: ValueError(*range(i % 6)),
+    "with one object twice": lambda i: ValueError(*[b"bytes %d" % i] * 2, i),
+    "with what others have": lambda i: _with_args(ValueError()),
+    "fails": lambda i: Fails(0),
+}
+
+
+@pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
+@pytest.mark.parametrize("name", _CALLS)
+def test_calls(stock: Any, ours: Any, name: str) -> None:
+    """Many of one kind, the same more than once, beside others, and in a class with a base that is met first."""
+    make = _CALLS[name]
+    for n in (1, 2, 11, 12, 13, 127, 128, 130, 1001):
+        objs = [make(i) for i in range(n)]
+        made = [objs, [*objs, *objs[:3], *([x, (x,)] for x in objs[:20])], {str(i): x for i, x in enumerate(objs)}]
+        if n == 13:
+            others = [other(i) for i in range(3) for other in _CALLS.values()]
+            made += [[x for pair in zip(objs, others, strict=False) for x in pair], [Record(x, [x, x]) for x in objs]]
+        for obj in made:
+            expected = digest_of(stock, obj)
+            with fastpickle.patched():
+                assert digest_of(stock, obj) == expected, n
+            with installed_eagerly():
+                assert digest_of(stock, obj) == expected, n
+            assert digest_of(ours, obj) == expected, n
+
+
+@pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
+@pytest.mark.parametrize("name", ["datetime", "timedelta", "Decimal", "dataclass"])
+def test_calls_at_the_end_of_a_frame(stock: Any, ours: Any, name: str) -> None:
+    """At each place in what is written of one."""
+    objs = [_CALLS[name](i) for i in range(120)]
+    for n in range(600 if strategies.is_thorough() else 60):
+        obj = [*objs[:12], "x" * (64_000 + n), *objs[12:]]  # they are 18 to 60 bytes each
+        expected = stock(obj)
+        with fastpickle.patched():
+            assert stock(obj) == expected, n
+        assert ours(obj) == expected, n
+
+
+def test_calls_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the first, which comes with the class."""
+    saved: list[Any] = []
+    save = hashed._is_call_saved
+
+    def recorded(pickler: Any, plan: Any, obj: Any, rv: Any) -> bool:
+        saved.append(obj)
+        return save(pickler, plan, obj, rv)
+
+    monkeypatch.setattr(hashed, "_is_call_saved", recorded)
+    for name in "datetime", "timedelta", "Decimal", "complex", "dataclass":
+        objs = [_CALLS[name](i) for i in range(100)]
+        saved.clear()
+        with fastpickle.patched():
+            joblib.hash(objs)
+        assert saved == objs[:1], name
 
 
 @pytest.mark.parametrize(("stock", "ours"), [*_hashes()])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from operator import length_hint
-from pickle import BUILD, MARK, POP
+from pickle import BUILD, EMPTY_TUPLE, MARK, NEWOBJ, POP, REDUCE
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
@@ -23,14 +23,24 @@ from .._stdlib import for_batch, note, refuse_reduce_value
 from ..doubts import doubt, holds, outside, watched
 from ..engine.columns import Refused, forget
 from ..engine.levels import end_frozenset, put
-from ..engine.reduce import LIST_ITERATORS, are_pairs_nobodys, is_nobodys, usual_form, watched_parts
+from ..engine.reduce import (
+    LIST_ITERATORS,
+    NAMES_OF_NEW,
+    are_pairs_nobodys,
+    is_nobodys,
+    newobj,
+    usual_form,
+    watched_parts,
+)
 from ..hooks import Plan, Write, hash_savers, saved_by_name
 from ..interrupts import is_interrupt
 from ..objects.instances import is_class_told
 from ..objects.known import METACLASS_IDS, is_by_name, is_heap_type, reducer
 from ..objects.values import AS_CLASS, reduce_value
+from ..opcodes import TUPLES
 from ..rules import HashRule
-from .hashing import append_batches, save_all, set_batches
+from .atoms import BYTES, TooLong, atoms_of, encode_bytes
+from .hashing import append_batches, is_replaced, save_all, set_batches
 from .shapes import are_sortable, sorted_pairs
 
 __all__ = ["save_instance", "save_known", "save_other"]
@@ -104,6 +114,84 @@ def _is_encoded(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         others.finish()
         pickler.write(b"".join(pieces))
     return is_encoded
+
+
+def _is_call_written(pickler: Any, plan: Plan, obj: Any, rv: tuple[Any, ...]) -> bool:
+    """Write at once that a class is called, or made an instance of, if it has been met, and the arguments are atoms.
+
+    That is all of a date or a Decimal, and all but the state of an instance of a plain class.
+
+    Args:
+        pickler, plan, obj, rv: as for `save_instance`.
+
+    Returns:
+        Whether that is done, and the object memoized; if not, nothing is written.
+    """
+    dump = pickler._fastpickle_dump
+    if not dump.is_usual:
+        return False
+    memo = pickler.memo
+    func, args = rv[:2]
+    opcode = REDUCE
+    if type(args) is not tuple or id(args) in memo:
+        return False
+    if func is newobj and plan.proto >= 2:
+        if not args or args[0] is not type(obj):
+            return False
+        func = args[0]
+        args = args[1:]
+        opcode = NEWOBJ
+    n = len(args)
+    if n > 3 or id(func) not in memo:
+        return False
+    gets = dump.known.get(_Gets)
+    if gets is None:
+        gets = dump.known[_Gets] = _Gets()
+    get = gets.get(id(func))
+    if get is None:
+        if id(type(func)) not in METACLASS_IDS or func.__name__ in NAMES_OF_NEW or is_replaced(plan, type(func)):
+            return False
+        get = gets[id(func)] = pickler.get(memo[id(func)][0])
+    pieces = [get]
+    i = len(memo)
+    proto = plan.proto
+    if n:
+        atoms = atoms_of(plan)
+        held = None
+        try:
+            for x in args:
+                encode = atoms.get(id(type(x)))
+                if encode is not None:
+                    pieces.append(encode(x))
+                elif type(x) is bytes and BYTES in atoms and held is None and id(x) not in memo:
+                    pieces += encode_bytes(x), put(proto, i)
+                    held = x
+                else:
+                    return False
+        except (UnicodeEncodeError, TooLong):
+            return False
+        if held is not None:
+            i += 1
+        pieces += TUPLES[n], put(proto, i), opcode, put(proto, i + 1)
+    else:
+        pieces += EMPTY_TUPLE, opcode, put(proto, i)
+    data = b"".join(pieces)
+    framer = pickler.framer
+    frame = framer.current_frame
+    if frame is not None and frame.tell() + len(data) >= framer._FRAME_SIZE_TARGET:
+        return False
+    pickler.write(data)
+    if n:
+        if held is not None:
+            memo[id(held)] = i - 1, held
+        memo[id(args)] = i, args
+        i += 1
+    memo[id(obj)] = i, obj
+    return True
+
+
+class _Gets(dict[int, bytes]):
+    """The opcodes that fetch the classes that have been called, by their ids, until somebody's code runs."""
 
 
 def save_other(pickler: Any, plan: Plan, obj: Any, write: Write | None = None) -> None:
@@ -221,28 +309,10 @@ def save_instance(pickler: Any, plan: Plan, obj: Any, rv: Any, is_entrys: bool =
         return False
     if is_asked and (type(rv[0]) not in _HAVE_A_NAME or is_heap_type(type(obj))):
         doubt(pickler)  # for the function's name, and the object's class
-    form = usual_form(plan, obj, rv)
-    if form is None:
-        return False
-    parts, opcode, labels = form
-    memo = pickler.memo
     framer_write = pickler.write  # as stock binds it
     try:
-        unsaved = iter(parts)
-        try:
-            write = save_all(pickler, plan, unsaved, framer_write)
-        except BaseException as exc:
-            note(exc, obj, labels[len(parts) - length_hint(unsaved) - 1])
-            raise
-        write(opcode)
-        if id(obj) in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
-            write(POP + pickler.get(memo[id(obj)][0]))
-        elif holds(pickler, plan):
-            i = len(memo)
-            write(put(plan.proto, i))
-            memo[id(obj)] = i, obj
-        else:
-            pickler.memoize(obj)
+        if (is_asked or not _is_call_written(pickler, plan, obj, rv)) and not _is_call_saved(pickler, plan, obj, rv):
+            return False
         if listitems is not None:
             if holds(pickler, plan):
                 append_batches(pickler, plan, listitems, obj)
@@ -261,6 +331,31 @@ def save_instance(pickler: Any, plan: Plan, obj: Any, rv: Any, is_entrys: bool =
         if not is_entrys:
             note(exc, obj, "object")
         raise
+    return True
+
+
+def _is_call_saved(pickler: Any, plan: Plan, obj: Any, rv: tuple[Any, ...]) -> bool:
+    """Save the call that an object was reduced to, and memoize it; tell whether it is a usual one, and that is done."""
+    form = usual_form(plan, obj, rv)
+    if form is None:
+        return False
+    parts, opcode, labels = form
+    memo = pickler.memo
+    unsaved = iter(parts)
+    try:
+        write = save_all(pickler, plan, unsaved, pickler.write)
+    except BaseException as exc:
+        note(exc, obj, labels[len(parts) - length_hint(unsaved) - 1])
+        raise
+    write(opcode)
+    if id(obj) in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
+        write(POP + pickler.get(memo[id(obj)][0]))
+    elif holds(pickler, plan):
+        i = len(memo)
+        write(put(plan.proto, i))
+        memo[id(obj)] = i, obj
+    else:
+        pickler.memoize(obj)
     return True
 
 

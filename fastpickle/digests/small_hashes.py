@@ -21,45 +21,35 @@ from operator import itemgetter
 from pickle import (
     APPEND,
     APPENDS,
-    BINBYTES,
-    BINFLOAT,
-    BINUNICODE,
     EMPTY_DICT,
     EMPTY_LIST,
     EMPTY_TUPLE,
     MARK,
     MEMOIZE,
-    NEWFALSE,
-    NEWTRUE,
-    NONE,
     SETITEM,
     SETITEMS,
     STOP,
     TUPLE,
 )
-from types import BuiltinMethodType, FunctionType, NoneType
+from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .. import hooks
 from .._stdlib import NOT_WRITTEN, TELLS_WHOSE
 from ..accelerator.splicing import write_dump
-from ..engine.columns import forget, pack_get, write_int
+from ..engine.columns import forget, pack_get
 from ..engine.levels import put
 from ..hooks import COLD, Plan
-from ..interrupts import GivenUp, is_interrupt
+from ..interrupts import is_interrupt
 from ..older import is_to_be_adapted
 from ..opcodes import (
     BINPUT,
-    SHORT_BINBYTES,
-    SHORT_BINUNICODE,
     TUPLES,
-    pack_binbytes,
-    pack_binfloat,
-    pack_binunicode,
 )
 from ..rules import HashRule
+from .atoms import BYTES, Atoms, atoms_of, encode_bytes
 from .hashing import is_hash_worth_a_plan, rule_of
-from .shapes import LONG_HEADERS, are_sortable
+from .shapes import are_sortable
 
 __all__ = ["MOST_ITEMS", "at_once", "write_part"]
 
@@ -68,10 +58,6 @@ MOST_ITEMS: Final = 24
 #: When there are so many pieces, no container is opened any more; so no number of the memo needs more than a byte in a
 #: dump that is encoded whole.
 _MOST_PIECES: Final = 120
-#: A longer text or bytes is left to it, too: it would be copied in vain if what comes behind is not small.
-_LONGEST: Final = 4096
-#: By protocol: what encodes an atom, or bytes, by the id of its type, since the hash of a type may be anybody's.
-_Atoms = dict[int, Callable[[Any], bytes]]
 #: No part is written behind more in the memo than that; and no part needs so many numbers of it.
 _MOST_BEFORE: Final = 1 << 14
 _MOST_PUTS: Final = 1 << 10
@@ -228,7 +214,7 @@ def _encoded(
     try:
         if t is dict or t is list or t is tuple:
             is_plain_dict = None if plan.is_plain_dict is None else partial(plan.is_plain_dict, pickler)
-            atoms = _ATOMS[plan.hash_rule.memoizes_bytes][plan.proto]  # type: ignore[union-attr]  # there is one
+            atoms = atoms_of(plan)
             is_all = _encode(obj, t, memo, pieces, atoms, puts, is_plain_dict, others, is_part)
         else:
             is_all = others is not None and others.encode(obj, t, memo, pieces, puts.__getitem__)
@@ -279,16 +265,12 @@ def _are_few(values: list[Any]) -> bool:
     return len(values) * pieces <= _MOST_PIECES
 
 
-class _TooLong(GivenUp):
-    """A text or bytes is too long."""
-
-
 def _encode(
     owner: Any,
     t: type,
     memo: dict[int, tuple[int, Any]],
     pieces: list[bytes],
-    atoms: _Atoms,
+    atoms: Atoms,
     puts: Sequence[bytes],
     is_plain_dict: Callable[[dict[Any, Any]], bool] | None,
     others: Any,
@@ -356,10 +338,10 @@ def _encode(
                 pieces.append(EMPTY_TUPLE)
             elif not _encode(x, t_of_x, memo, pieces, atoms, puts, is_plain_dict, others, is_part):
                 return False
-        elif t_of_x is bytes and _BYTES in atoms and len(pieces) <= _MOST_PIECES:  # they are memoized
+        elif t_of_x is bytes and BYTES in atoms and len(pieces) <= _MOST_PIECES:  # they are memoized
             i = len(memo)
             memo[key] = i, x
-            pieces += _bytes(x), puts[i]
+            pieces += encode_bytes(x), puts[i]
         elif (
             others is None
             or len(pieces) > _MOST_PIECES
@@ -387,39 +369,6 @@ def _is_fetched(t: type, entry: Any) -> bool:
     return id(t) in _FETCHED and type(entry) is tuple and len(entry) == 2 and type(entry[0]) is int
 
 
-def _text(headers: tuple[bytes, ...], x: str) -> bytes:
-    if len(x) > _LONGEST:
-        raise _TooLong
-    encoded = x.encode()
-    n = len(encoded)
-    return (headers[n] if n <= 255 else pack_binunicode(BINUNICODE, n)) + encoded
-
-
-def _bytes(x: bytes) -> bytes:
-    n = len(x)
-    if n > _LONGEST:
-        raise _TooLong
-    return (SHORT_BINBYTES[n] if n <= 255 else pack_binbytes(BINBYTES, n)) + x
-
-
-def _atoms(proto: int, memoizes_bytes: bool) -> _Atoms:
-    """Return what encodes atoms at a protocol."""
-    encoders: dict[type, Callable[[Any], bytes]] = {
-        str: partial(_text, SHORT_BINUNICODE if proto >= 4 else LONG_HEADERS),
-        int: write_int,
-        float: partial(pack_binfloat, BINFLOAT),
-        bool: (NEWFALSE, NEWTRUE).__getitem__,
-        NoneType: {None: NONE}.__getitem__,
-    }
-    found = {id(t): encode for t, encode in encoders.items()}
-    if proto >= 3:
-        found[_BYTES if memoizes_bytes else id(bytes)] = _bytes
-    return found
-
-
-#: Stands in the table where bytes are memoized, and have an opcode; no id is that.
-_BYTES: Final = 0
-_ATOMS: Final = [[_atoms(proto, memoizes_bytes) for proto in range(6)] for memoizes_bytes in (False, True)]
 #: The types, by id, of what is memoized as it is.
 _FETCHED: Final = frozenset(map(id, (dict, list, tuple, bytes, type, FunctionType)))
 _key: Final = itemgetter(0)

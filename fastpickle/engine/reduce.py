@@ -44,10 +44,12 @@ from .plain import append_batches, set_batches
 
 __all__ = [
     "LIST_ITERATORS",
+    "NAMES_OF_NEW",
     "WRITTEN_IN_C",
     "are_pairs_nobodys",
     "is_nobodys",
     "is_stocks",
+    "newobj",
     "reduced",
     "save_object",
     "usual_form",
@@ -55,9 +57,9 @@ __all__ = [
 ]
 
 _pickle: Any = pickle  # its dispatch_table is no public name
-_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
+newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _newobj_ex: Any = copyreg.__newobj_ex__  # type: ignore[attr-defined]  # as above
-_NAMES_OF_NEW: Final = ("__newobj__", "__newobj_ex__")
+NAMES_OF_NEW: Final = ("__newobj__", "__newobj_ex__")
 #: What 3.14 calls the parts of what a reduce gave, in its notes.
 _LABELS_OF_NEW: Final = ("class", "__new__ arguments")
 _LABELS_OF_CALL: Final = ("reconstructor", "reconstructor arguments")
@@ -188,10 +190,10 @@ def save_object(
                 doubt(pickler)
             elif type(args) is not tuple:
                 pass
-            elif func is _newobj:  # as `usual_form` finds, of what asks nobody
+            elif func is newobj:  # as `usual_form` finds, of what asks nobody
                 if args and args[0] is t and plan.proto >= 2:
                     form = (t, args[1:]), NEWOBJ, _LABELS_OF_NEW
-            elif id(type(func)) in HAVE_A_NAME and func.__name__ not in _NAMES_OF_NEW:
+            elif id(type(func)) in HAVE_A_NAME and func.__name__ not in NAMES_OF_NEW:
                 form = (func, args), REDUCE, _LABELS_OF_CALL
             if form is None:
                 form = usual_form(plan, obj, rv)
@@ -436,7 +438,7 @@ def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ..
     args = rv[1]
     if type(args) is not tuple or not callable(func):
         return None
-    if func is _newobj and plan.proto >= 2:
+    if func is newobj and plan.proto >= 2:
         if not args or not hasattr(args[0], "__new__") or args[0] is not obj.__class__:
             return None
         return (args[0], args[1:]), NEWOBJ, _LABELS_OF_NEW
@@ -444,6 +446,6 @@ def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ..
         if len(args) != 3 or not hasattr(args[0], "__new__") or args[0] is not obj.__class__:
             return None
         return args, NEWOBJ_EX, ("class", "__new__ arguments", "__new__ arguments")
-    if getattr(func, "__name__", "") in _NAMES_OF_NEW:  # stock goes by the name of the function
+    if getattr(func, "__name__", "") in NAMES_OF_NEW:  # stock goes by the name of the function
         return None
     return (func, args), REDUCE, _LABELS_OF_CALL
