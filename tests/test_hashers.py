@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import array
 import collections
 import dataclasses
@@ -565,3 +566,52 @@ def test_arrays_that_c_gave_up_for() -> None:
     for _ in range(2):
         assert hashing.is_hash_worth_a_plan(hasher, rows, list)
         last.remember_gave_up(id(numpy.ndarray))
+
+
+@pytest.mark.skipif(datasets is None, reason="datasets is not installed")
+def test_what_is_worth_a_plan() -> None:
+    """Of what is no plain data joblib's backend knows how it is saved; by datasets' it goes through the hooks."""
+    arrays = [numpy.arange(3.0) for _ in range(13)]
+    model = {**{f"k{i}": i for i in range(23)}, **{f"a{i}": x for i, x in enumerate(arrays)}}
+    few = {**{f"k{i}": i for i in range(23)}, **{f"a{i}": x for i, x in enumerate(arrays[:5])}}
+    fields = {f"f{i}": (numpy.dtype("f8"), 8 * i) for i in range(8)}
+    rows = {f"f{i}": [i, 8 * i] for i in range(8)}
+    memo = {i: (i, None) for i in range(hashing.MANY)}
+    for cls, expected in (
+        (joblib.hashing.NumpyHasher, (True, True, True, True)),
+        (datasets.utils._dill.Pickler, (False, True, False, True)),
+    ):
+        hasher = cls() if cls is joblib.hashing.NumpyHasher else cls(io.BytesIO())
+        hasher.memo.update(memo)
+        found = tuple(hashing.is_hash_worth_a_plan(hasher, x, dict) for x in (model, few, fields, rows))
+        assert found == expected, cls
+    function, stock = datasets.fingerprint.Hasher.hash, [*map(datasets.fingerprint.Hasher.hash, (model, fields))]
+    with fastpickle.patched():
+        assert [function(model), function(fields)] == stock
+
+
+@pytest.mark.skipif(datasets is None, reason="datasets is not installed")
+def test_types_that_dill_registers() -> None:
+    """They are told as by dill's own functions, whether or not it was asked about a type before."""
+    from dill import _dill  # noqa: PLC0415  # it may not be there
+
+    from fastpickle.backends import dill as dill_backend  # noqa: PLC0415  # as above
+
+    class Array(numpy.ndarray):
+        pass
+
+    class Reduced(numpy.ndarray):
+        def __reduce__(self) -> Any:
+            return super().__reduce__()
+
+    class ndarray:  # one of that name
+        pass
+
+    types_of_numpy = [type(numpy.dtype(x)) for x in ("f8", "i4", "U3", "V8", "O", [("a", "f8")])]
+    others = [len, type(len), numpy.float64, type(numpy.dtype), numpy.ufunc, numpy.ndarray, numpy.memmap, dict, object]
+    for t in [*types_of_numpy, *others, Array, Reduced, ndarray, abc.ABC, type, abc.ABCMeta, Colour, enum.EnumMeta]:
+        if not isinstance(t, type) or t in _dill.Pickler.dispatch:
+            continue
+        expected = t is not type and (_dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t))
+        for _ in range(2):
+            assert bool(dill_backend._is_of_numpy(t)) == bool(expected), t

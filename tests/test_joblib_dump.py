@@ -28,6 +28,7 @@ from oracle.suite_values import Suite, ValueSuite
 import fastpickle
 from fastpickle import _stdlib, graft, hooks
 from fastpickle.accelerator import chunks
+from fastpickle.at_once import small
 
 if PYPY:
     pytest.skip("nothing is put in place of stock's methods there", allow_module_level=True)
@@ -629,3 +630,25 @@ def test_at_random(a_part_of: APartOf) -> None:
                 joblib.dump(obj, files[1], protocol=protocol)
             backend.dump(obj, files[2], protocol=protocol)
             assert files[0].getvalue() == files[1].getvalue() == files[2].getvalue(), seed
+
+
+@pytest.mark.parametrize(
+    "obj", [made_like_a_pickler, len, Path, io.RawIOBase], ids=["function", "builtin", "class", "ABC"]
+)
+def test_names_go_hook_by_hook(obj: Any, nothing_is_remembered: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is saved by its name is looked at once: there is nothing else in it."""
+    looks: list[Any] = []
+    at_once = small.at_once
+
+    def recorded(pickler: Any, obj: Any, *args: Any) -> Any:
+        looks.append(obj)
+        return at_once(pickler, obj, *args)
+
+    monkeypatch.setattr(small, "at_once", recorded)
+    files = [io.BytesIO() for _ in range(11)]
+    joblib.dump(obj, files[0])
+    with fastpickle.patched():
+        for file in files[1:]:
+            joblib.dump(obj, file)
+    assert {file.getvalue() for file in files} == {files[0].getvalue()}
+    assert looks == [obj]

@@ -55,7 +55,7 @@ from ..opcodes import (
 )
 from ..rules import GraftRule
 from .few import BY_NAME, begin_frame, go_on, save_few
-from .tasks import encode_task, is_by_value, is_task, save_task
+from .tasks import encode_task, is_by_value, is_only_a_name, is_task, save_task
 
 # fmt: off
 from pickle import (  # isort: skip
@@ -145,7 +145,7 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | Plan | N
                 elif may_graft and not (is_own and is_like):
                     return False if is_for_c or save not in hooks.choosy_saves else NOT_FOR_C
                 may_graft = False
-        elif t is type and not is_own and not is_by_value(obj):
+        elif not is_own and id(t) in BY_NAME and is_only_a_name(type(pickler), obj, t):
             content = _SOMEBODYS
         elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
             return False

@@ -17,7 +17,8 @@ from pickle import BUILD, MARK
 from types import FunctionType
 from typing import Any, Final
 
-from .._stdlib import NO_VALUE
+from .. import hooks
+from .._stdlib import NO_VALUE, stock_methods
 from ..accelerator.offers import may_be_plain
 from ..engine.encoders import (
     LONGEST,
@@ -42,7 +43,7 @@ from ..objects.known import METACLASS_IDS, reduce_entry
 from ..objects.last import last
 from .few import begin_frame, save_rest
 
-__all__ = ["WITH_MUCH", "encode_task", "is_by_value", "is_task", "save_task"]
+__all__ = ["WITH_MUCH", "encode_task", "is_by_value", "is_only_a_name", "is_task", "save_task"]
 
 #: What `is_task` says of a task with more in it than what may be encoded.
 WITH_MUCH: Final = 2
@@ -193,6 +194,23 @@ def is_by_value(obj: Any) -> bool:
     module = obj.__module__
     name = obj.__qualname__
     return (type(module) is str and module == "__main__") or (type(name) is str and "<" in name)
+
+
+def is_only_a_name(cls: type, obj: Any, t: type) -> bool:
+    """Tell whether a class or function is saved by its name, as far as that can be told: then there is no more of it.
+
+    Args:
+        cls: the pickler's class.
+        obj: what is `few.BY_NAME`.
+        t: its type.
+    """
+    if t is type:
+        return not is_by_value(obj)
+    table = hooks.dispatch_of(cls)
+    return type(table) is dict and table.get(t) is (_save_global if t is FunctionType else None)
+
+
+_save_global: Final = stock_methods["save_global"]
 
 
 def _are_brief(objs: Any, levels: int, *, in_cells: bool = False) -> bool:

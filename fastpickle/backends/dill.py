@@ -35,7 +35,7 @@ from ..digests import hashing
 from ..doubts import doubt, holds, outside
 from ..hooks import NUMBER_IDS
 from ..interrupts import is_interrupt
-from ..objects.arrays import is_little
+from ..objects.arrays import is_fixed, is_little
 from ..objects.asked import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
 from ..objects.likely import is_leaf
@@ -266,8 +266,13 @@ def _is_task(obj: Any) -> bool:
 
 def _is_of_numpy(t: type) -> Any:
     """Tell whether dill's save() would do something of its own for an object of this type."""
-    if not _dill.NumpyArrayType or t is type or t in _DillPickler.dispatch:
+    if not _dill.NumpyArrayType or t is type or t in _DillPickler.dispatch or id(t) in _of_others:
         return False
+    if is_fixed(t):
+        found = _dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t)
+        if not found:
+            _of_others.add(id(t))
+        return found
     if id(type(t)) in METACLASS_IDS:
         names = [*map(_name_of, t.__mro__)]
         if not are_texts(map(id, map(type, chain(names, map(_module_of, t.__mro__))))):
@@ -277,6 +282,8 @@ def _is_of_numpy(t: type) -> Any:
     return _dill.numpyufunc(t) or _dill.numpydtype(t) or _dill.ndarraysubclassinstance(t)
 
 
+#: The types, by id, of which that was found not to be so, and stays so.
+_of_others: Final[set[int]] = set()
 _names_of_numpy: Final = frozenset(("ndarray", "ufunc", "dtype"))
 _name_of: Final = vars(type)["__name__"].__get__
 _module_of: Final = vars(type)["__module__"].__get__

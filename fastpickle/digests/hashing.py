@@ -90,15 +90,18 @@ def is_hash_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     n = len(obj)
     if n == 0 or (n < FEWEST_OF_HASH and (n < 2 or len(pickler.memo) < MANY)):
         return False
-    first = type(next(iter(obj.values() if t is dict else obj), None))  # another thread may have emptied it
+    item = next(iter(obj.values() if t is dict else obj), None)  # another thread may have emptied it
+    first = type(item)
+    rule = rule_of(pickler)
     if n < FEWEST_OF_HASH:
-        return id(first) in _CONTAINER_IDS
+        return id(first) in _CONTAINER_IDS and _are_mostly_plain(item, first, rule)
     if t is tuple and n < _LONG_TUPLE and id(first) in ATOM_IDS:
         return False
-    rule = rule_of(pickler)
     array = None if rule is None else rule.array
     is_other = None if rule is None else rule.is_other if array is None else partial(is_, array)
-    if n < MANY_ITEMS and _has_somebodys([*obj.values()] if t is dict else obj, is_other):
+    if n < MANY_ITEMS and (
+        not _are_mostly_plain(obj, t, rule) or _has_somebodys([*obj.values()] if t is dict else obj, is_other)
+    ):
         return False
     if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
         return (
@@ -114,6 +117,21 @@ def is_hash_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
         return False
     # Of numpy's there are arrays for which it is, but not where their buffers are for stock.
     return pickler.proto < 5 if is_array(first) else not is_of_numpy(first)
+
+
+def _are_mostly_plain(obj: Any, t: type, rule: HashRule | None) -> bool:
+    """Tell whether most of what is in a container is plain data, or the library tells how it saves what is not.
+
+    Else all that is no plain data goes through its hooks, and the plan is looked at again behind each.
+    """
+    if rule is None or rule.others is not None:
+        return True
+    values = [*obj.values()] if t is dict else obj
+    return _OTHERS_BESIDE * sum(map(PLAIN_IDS.isdisjoint, zip(map(id, map(type, values))))) <= len(values)
+
+
+#: So many values that are plain data make up for one that is not.
+_OTHERS_BESIDE: Final = 4
 
 
 def _are_alike(obj: Any, t: type, array: type) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "array_type",
     "is_dtype",
     "is_dtype_itself",
+    "is_fixed",
     "is_little",
     "is_numpys_reduce",
     "is_of_numpy",
@@ -71,13 +72,17 @@ def is_of_numpy(t: type) -> bool:
     return not t.__flags__ & HEAP_TYPE and (t.__module__ == "numpy" or t.__module__ == "numpy.dtypes")
 
 
+def is_fixed(t: type) -> bool:
+    """Tell whether neither a type nor its own can be changed, and so no base of theirs: both stay as they are."""
+    return not (_flags_of(type(t)) & HEAP_TYPE or _flags_of(t) & HEAP_TYPE)
+
+
 def is_dtype(t: type) -> bool:
     """Tell whether the instances of a type are dtypes that numpy reduces itself."""
-    metaclass = type(t)
-    if _flags_of(metaclass) & HEAP_TYPE or t.__flags__ & HEAP_TYPE:  # another metaclass may say anything
+    if not is_fixed(t):  # another metaclass may say anything
         return False
     dtype = _attribute("dtype")
-    return dtype is not None and metaclass is type(dtype) is not type and t.__reduce__ is dtype.__reduce__
+    return dtype is not None and type(t) is type(dtype) is not type and t.__reduce__ is dtype.__reduce__
 
 
 def is_dtype_itself(obj: Any) -> bool:
