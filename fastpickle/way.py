@@ -25,7 +25,7 @@ from .accelerator.lazymemo import BEHIND_ALL, IN_CELL, order_memo, put_in_order
 from .accelerator.offers import FEWEST, may_be_plain
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
-from .digests.hashing import MANY_ITEMS, begins_with_array, is_hash_worth_a_plan
+from .digests.hashing import MANY_ITEMS, is_hash_worth_a_plan
 from .doubts import Dump, settled
 from .engine.encoders import brief_ids, save_tuple
 from .engine.loop import is_row, save_all
@@ -88,10 +88,11 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
             if (t is list or t is tuple or t is dict) and _may_be_row(obj, t):
                 now = hooks.plan(pickler)
                 plan = now if now.is_for_brief else FEW
-        elif is_hash and not is_hash_worth_a_plan(pickler, obj, t):
+        elif is_hash and id(obj) != last.worth and not is_hash_worth_a_plan(pickler, obj, t):
             plan = COLD
         elif (
-            save in hooks.choosy_saves  # a library has its own way to save functions ...
+            not is_hash
+            and save in hooks.choosy_saves  # a library has its own way to save functions ...
             and not may_be_plain(obj, t)
             and not (
                 is_worth := type(t) is type
@@ -99,9 +100,8 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 and bool(obj)
                 and _is_worth_a_plan(ASIDE, obj, t)
             )
-            and not (is_hash and begins_with_array(pickler, obj, t))
         ):
-            plan = COLD if is_hash else ASIDE
+            plan = ASIDE
             if t is not FunctionType and t is not type:  # of these nothing is learned
                 last.aside = id(pickler)
         else:

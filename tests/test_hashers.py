@@ -388,22 +388,26 @@ def test_calls_at_the_end_of_a_frame(stock: Any, ours: Any, name: str) -> None:
         assert ours(obj) == expected, n
 
 
-def test_calls_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
+def test_calls_are_written_at_once(
+    stock: Any, ours: Any, nothing_is_remembered: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All but the first, which comes with the class."""
     saved: list[Any] = []
-    save = hashed._is_call_saved
+    usual_form = hashed.usual_form
 
-    def recorded(pickler: Any, plan: Any, obj: Any, rv: Any) -> bool:
+    def recorded(plan: Any, obj: Any, rv: Any) -> Any:
         saved.append(obj)
-        return save(pickler, plan, obj, rv)
+        return usual_form(plan, obj, rv)
 
-    monkeypatch.setattr(hashed, "_is_call_saved", recorded)
-    for name in "datetime", "timedelta", "Decimal", "complex", "dataclass":
-        objs = [_CALLS[name](i) for i in range(100)]
-        saved.clear()
-        with fastpickle.patched():
-            joblib.hash(objs)
-        assert saved == objs[:1], name
+    monkeypatch.setattr(hashed, "usual_form", recorded)
+    for name in "datetime", "timedelta", "Decimal", "dataclass":
+        for n in (12, 100):
+            objs = [_CALLS[name](i) for i in range(n)]
+            saved.clear()
+            with fastpickle.patched():
+                stock(objs)
+            assert saved == objs[:1], (name, n)
 
 
 @pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
@@ -576,14 +580,16 @@ def test_what_is_worth_a_plan() -> None:
     few = {**{f"k{i}": i for i in range(23)}, **{f"a{i}": x for i, x in enumerate(arrays[:5])}}
     fields = {f"f{i}": (numpy.dtype("f8"), 8 * i) for i in range(8)}
     rows = {f"f{i}": [i, 8 * i] for i in range(8)}
+    dates = {f"f{i}": datetime.date(2020, 1, 1) for i in range(12)}
+    alike = dict(enumerate(arrays))
     memo = {i: (i, None) for i in range(hashing.MANY)}
     for cls, expected in (
-        (joblib.hashing.NumpyHasher, (True, True, True, True)),
-        (datasets.utils._dill.Pickler, (False, True, False, True)),
+        (joblib.hashing.NumpyHasher, (True,) * 6),
+        (datasets.utils._dill.Pickler, (False, True, False, True, True, True)),
     ):
         hasher = cls() if cls is joblib.hashing.NumpyHasher else cls(io.BytesIO())
         hasher.memo.update(memo)
-        found = tuple(hashing.is_hash_worth_a_plan(hasher, x, dict) for x in (model, few, fields, rows))
+        found = tuple(hashing.is_hash_worth_a_plan(hasher, x, dict) for x in (model, few, fields, rows, dates, alike))
         assert found == expected, cls
     function, stock = datasets.fingerprint.Hasher.hash, [*map(datasets.fingerprint.Hasher.hash, (model, fields))]
     with fastpickle.patched():

@@ -311,8 +311,27 @@ def save_instance(pickler: Any, plan: Plan, obj: Any, rv: Any, is_entrys: bool =
         doubt(pickler)  # for the function's name, and the object's class
     framer_write = pickler.write  # as stock binds it
     try:
-        if (is_asked or not _is_call_written(pickler, plan, obj, rv)) and not _is_call_saved(pickler, plan, obj, rv):
-            return False
+        if is_asked or not _is_call_written(pickler, plan, obj, rv):
+            form = usual_form(plan, obj, rv)
+            if form is None:
+                return False
+            parts, opcode, labels = form
+            unsaved = iter(parts)
+            try:
+                write = save_all(pickler, plan, unsaved, framer_write)
+            except BaseException as exc:
+                note(exc, obj, labels[len(parts) - length_hint(unsaved) - 1])
+                raise
+            write(opcode)
+            memo = pickler.memo
+            if id(obj) in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
+                write(POP + pickler.get(memo[id(obj)][0]))
+            elif holds(pickler, plan):
+                i = len(memo)
+                write(put(plan.proto, i))
+                memo[id(obj)] = i, obj
+            else:
+                pickler.memoize(obj)
         if listitems is not None:
             if holds(pickler, plan):
                 append_batches(pickler, plan, listitems, obj)
@@ -331,31 +350,6 @@ def save_instance(pickler: Any, plan: Plan, obj: Any, rv: Any, is_entrys: bool =
         if not is_entrys:
             note(exc, obj, "object")
         raise
-    return True
-
-
-def _is_call_saved(pickler: Any, plan: Plan, obj: Any, rv: tuple[Any, ...]) -> bool:
-    """Save the call that an object was reduced to, and memoize it; tell whether it is a usual one, and that is done."""
-    form = usual_form(plan, obj, rv)
-    if form is None:
-        return False
-    parts, opcode, labels = form
-    memo = pickler.memo
-    unsaved = iter(parts)
-    try:
-        write = save_all(pickler, plan, unsaved, pickler.write)
-    except BaseException as exc:
-        note(exc, obj, labels[len(parts) - length_hint(unsaved) - 1])
-        raise
-    write(opcode)
-    if id(obj) in memo:  # it contains itself, and was saved while its parts were: drop this one and fetch that
-        write(POP + pickler.get(memo[id(obj)][0]))
-    elif holds(pickler, plan):
-        i = len(memo)
-        write(put(plan.proto, i))
-        memo[id(obj)] = i, obj
-    else:
-        pickler.memoize(obj)
     return True
 
 

@@ -27,7 +27,7 @@ from ..engine.levels import end_tuple, put
 from ..engine.loop import commit_frame
 from ..hooks import ATOM_IDS, ATOMS, PLAIN_IDS, Plan, Write, hash_rules, hash_savers
 from ..interrupts import is_interrupt
-from ..objects.arrays import is_dtype, is_of_numpy
+from ..objects.arrays import is_dtype, is_fixed, is_of_numpy
 from ..objects.known import is_heap_type
 from ..objects.likely import ATOMS_BESIDE, is_for_stock, is_row_for_stock, is_somebodys
 from ..objects.stdlibs import STDLIBS, is_array
@@ -59,7 +59,6 @@ __all__ = [
     "MANY",
     "MANY_ITEMS",
     "append_batches",
-    "begins_with_array",
     "is_hash_worth_a_plan",
     "is_replaced",
     "is_saved",
@@ -93,14 +92,15 @@ def is_hash_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     item = next(iter(obj.values() if t is dict else obj), None)  # another thread may have emptied it
     first = type(item)
     rule = rule_of(pickler)
+    array = None if rule is None else rule.array
     if n < FEWEST_OF_HASH:
-        return id(first) in _CONTAINER_IDS and _are_mostly_plain(item, first, rule)
+        return id(first) in _CONTAINER_IDS and (array is None or not _is_much_of_numpy(item, first))
     if t is tuple and n < _LONG_TUPLE and id(first) in ATOM_IDS:
         return False
-    array = None if rule is None else rule.array
     is_other = None if rule is None else rule.is_other if array is None else partial(is_, array)
     if n < MANY_ITEMS and (
-        not _are_mostly_plain(obj, t, rule) or _has_somebodys([*obj.values()] if t is dict else obj, is_other)
+        _has_somebodys([*obj.values()] if t is dict else obj, is_other)
+        or (array is not None and first is not array and _is_much_of_numpy(obj, t))
     ):
         return False
     if id(first) in _PLAIN_IDS:  # what is in rows of somebody's is asked by itself
@@ -119,19 +119,17 @@ def is_hash_worth_a_plan(pickler: Any, obj: Any, t: type) -> bool:
     return pickler.proto < 5 if is_array(first) else not is_of_numpy(first)
 
 
-def _are_mostly_plain(obj: Any, t: type, rule: HashRule | None) -> bool:
-    """Tell whether most of what is in a container is plain data, or the library tells how it saves what is not.
+def _is_much_of_numpy(obj: Any, t: type) -> bool:
+    """Tell whether much of what is in a container is numpy's, of which each goes through the hooks of such a library.
 
-    Else all that is no plain data goes through its hooks, and the plan is looked at again behind each.
+    The plan is looked at again behind each.
     """
-    if rule is None or rule.others is not None:
-        return True
-    values = [*obj.values()] if t is dict else obj
-    return _OTHERS_BESIDE * sum(map(PLAIN_IDS.isdisjoint, zip(map(id, map(type, values))))) <= len(values)
+    types = map(type, [*obj.values()] if t is dict else obj)
+    return _BESIDE_NUMPYS * sum(id(x) not in PLAIN_IDS and is_fixed(x) and is_of_numpy(x) for x in types) > len(obj)
 
 
-#: So many values that are plain data make up for one that is not.
-_OTHERS_BESIDE: Final = 4
+#: So many values that are not make up for one that is.
+_BESIDE_NUMPYS: Final = 4
 
 
 def _are_alike(obj: Any, t: type, array: type) -> bool:
@@ -165,14 +163,6 @@ def _has_room(n: int) -> bool:
 
 #: More than stock needs for the first array.
 _FRAMES: Final = 40
-
-
-def begins_with_array(pickler: Any, obj: Any, t: type) -> bool:
-    """Tell whether an object is a container that begins with an array, and arrays are saved in the loop."""
-    rule = rule_of(pickler)
-    if rule is None or rule.array is None or not (t is list or t is dict or t is tuple):
-        return False
-    return type(next(iter(obj.values() if t is dict else obj), None)) is rule.array
 
 
 def rule_of(pickler: Any) -> HashRule | None:

@@ -41,6 +41,7 @@ from ..engine.columns import forget, pack_get
 from ..engine.levels import put
 from ..hooks import COLD, Plan
 from ..interrupts import is_interrupt
+from ..objects.last import last
 from ..older import is_to_be_adapted
 from ..opcodes import (
     BINPUT,
@@ -90,6 +91,7 @@ def at_once(pickler: Any, obj: Any, t: type) -> bool | Plan | None:
             if _is_small(obj, t, rule) and _is_written(pickler, obj, t):
                 return True
             if is_hash_worth_a_plan(pickler, obj, t):
+                last.worth = id(obj)
                 return False
         elif (
             rule.is_other is not None

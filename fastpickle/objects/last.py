@@ -61,6 +61,7 @@ class _Last:
         large: the id of the class of the last instance that a library's dump was large of; 0 if there was none.
         much: the id of the class of the last dump of an instance that turned out to be much for Python; 0 if none did.
         patience_with_much: how many more of that are left to C; then one is not.
+        worth: the id of the last container that was found to be worth a plan, for a digest, before the dump began.
         not_brief: the ids of classes the reduces of which gave what was not brief.
         not_soon_brief: the same of an instance before which nothing was memoized.
         not_at_once: the ids of what tells that something cannot be written at once, and how many more of each are not
@@ -72,7 +73,7 @@ class _Last:
         "aside", "few", "few_left", "few_much", "few_refused", "gave_up_for", "given_up", "held", "kind", "large",
         "like", "longest", "looks_for_nothing", "may_be_for_c", "most", "much", "not_at_once", "not_brief",
         "not_soon_brief", "patience", "patience_with_class", "patience_with_class_before", "patience_with_few",
-        "patience_with_much", "patience_with_numbers", "race", "races", "refused", "root", "went_by_hooks",
+        "patience_with_much", "patience_with_numbers", "race", "races", "refused", "root", "went_by_hooks", "worth",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -93,7 +94,7 @@ class _Last:
         self.like: tuple[int, ...] = ()
         self.refused: tuple[int, ...] = ()
         self.patience = 0
-        self.root = self.large = self.held = 0
+        self.root = self.large = self.held = self.worth = 0
         self.longest = self.most = 0
         self.race: Any = None
         self.races: dict[tuple[int, ...], Any] = {}
