@@ -124,7 +124,8 @@ class HashRule:
         set_items: its `_batch_setitems`, which saves the items in the order of `sorted(items)`.
         memoizes_bytes: whether it memoizes exact bytes.
         memoizes: tells for any other type whether `memoize` is stock's for its instances.
-        save_known: saves an object of a type that is in no plan, if nobody's code runs for that (`hashed`).
+        save_known: saves an object of a type that is in no plan, if nobody's code runs for that, or leaves that to the
+            class's own `save`, by None (`hashed`).
         is_quiet: tells of what `save` does something of its own for whether that runs nobody's code; or None.
         is_unsorted: tells whether a pickler leaves dicts as they are, after all; None if none does.
         is_right: tells whether what its functions call are still those of the library, and of ours.
@@ -149,7 +150,7 @@ class HashRule:
         set_items: Any,
         memoizes_bytes: bool,
         memoizes: Callable[[type], bool],
-        save_known: Callable[[Any, Any, Any, type], bool],
+        save_known: Callable[[Any, Any, Any, type], bool | None],
         is_right: Callable[[], bool],
         is_quiet: Callable[[Any], bool] | None = None,
         is_unsorted: Callable[[Any], bool] | None = None,

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import abc
 import array
+import bisect
 import collections
 import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
+import functools
 import hashlib
 import io
 import pickle
 import random
 import subprocess
 import sys
+import traceback
 import types
 import uuid
 from collections import OrderedDict, defaultdict
@@ -408,6 +411,65 @@ def test_calls_are_written_at_once(
             with fastpickle.patched():
                 stock(objs)
             assert saved == objs[:1], (name, n)
+
+
+def test_bytes_in_the_memo_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that somebody has put into the memo are fetched, as by stock, though joblib memoizes none."""
+    value = b"bytes that are kept"
+
+    def digest() -> str:
+        hasher = joblib.hashing.NumpyHasher("md5")
+        hasher.memo[id(value)] = 0, value
+        digest: str = hasher.hash([*range(40), *(ValueError(*args) for args in ((1,), (value,), (value, 2)))])
+        return digest
+
+    expected = digest()
+    with fastpickle.patched():
+        assert digest() == expected
+
+
+#: What is put around something, so that it is a level deeper.
+_AROUND: dict[str, Callable[[Any], Any]] = {
+    "exception": ValueError,
+    "exception with a date": lambda x: ValueError(datetime.date(2020, 1, 1), x),
+    "OrderedDict": lambda x: OrderedDict(a=x),
+    "defaultdict": lambda x: defaultdict(list, a=x),
+    "deque": lambda x: collections.deque([x]),
+    "namespace": lambda x: types.SimpleNamespace(a=x),
+    "partial": lambda x: functools.partial(print, x),
+    "record": lambda x: Record(x, 1),
+    "dict": lambda x: {1: x},
+}
+
+
+@pytest.mark.parametrize(("stock", "ours"), [*_hashes()])
+@pytest.mark.parametrize("kind", _AROUND)
+def test_as_deep_behind_plain_data(stock: Any, ours: Any, kind: str) -> None:
+    """What stock can hash within the recursion limit does not fail with a plan either."""
+
+    def digest(function: Any, n: int, wide: Any) -> str | None:
+        obj: Any = 1
+        for _ in range(n):
+            obj = _AROUND[kind](obj)
+        try:
+            return str(function([*wide, obj] if isinstance(wide, range) else {**wide, "z": obj}))
+        except RecursionError:
+            return None
+
+    old = sys.getrecursionlimit()
+    depth = len(traceback.extract_stack(limit=old))
+    for wide in range(30), dict.fromkeys(map(str, range(30)), 1):
+        digest(stock, 1, wide)
+        sys.setrecursionlimit(depth + 300)
+        try:
+            deepest = bisect.bisect(range(200), 0, key=lambda n: digest(stock, n, wide) is None) - 1
+            expected = digest(stock, deepest, wide)
+            with fastpickle.patched():
+                found = digest(stock, deepest, wide)
+            assert found == expected is not None
+            assert digest(ours, deepest, wide) == expected
+        finally:
+            sys.setrecursionlimit(old)
 
 
 @pytest.mark.parametrize(("stock", "ours"), [*_hashes()])

@@ -315,7 +315,10 @@ def _save_set(pickler: Any, plan: hooks.Plan, obj: set[Any], write: Any) -> None
     """Save a set as `Hasher.save_set` does."""
     if plan.hash_rule is not None and are_sortable(obj):
         ordered = _library._ConsistentSet(obj)
-        if hashed.save_known(pickler, plan, ordered, type(ordered)):
+        is_saved = hashed.save_known(pickler, plan, ordered, type(ordered))
+        if is_saved is None:
+            plan.save(pickler, ordered)
+        if is_saved is not False:
             return
     outside(pickler, pickler.dispatch[set], obj)
 

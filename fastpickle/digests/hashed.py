@@ -49,7 +49,7 @@ __all__ = ["save_instance", "save_known", "save_other"]
 _LOOKS: Final = 4
 
 
-def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
+def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool | None:
     """Save an object that no plan contains, if nobody's code runs for that before it comes to its parts.
 
     Args:
@@ -58,7 +58,8 @@ def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         t: its type.
 
     Returns:
-        Whether it is saved; if not, nothing is written.
+        Whether it is saved; if not, nothing is written. None if that is for the class's own `save`, which runs nobody's
+        code: the caller is to call it, so that there is no frame more than in stock.
     """
     rule: Any = plan.hash_rule
     if rule.is_other is not None and rule.is_other(t) and _is_encoded(pickler, plan, obj, t):
@@ -81,9 +82,8 @@ def save_known(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
         return False
     if entry in saved_by_name and (plan.is_choice is None or not plan.is_choice(t)) and is_by_name(pickler, obj, t):
         entry(pickler, obj)
-    else:
-        plan.save(pickler, obj)
-    return True
+        return True
+    return None
 
 
 def _is_encoded(pickler: Any, plan: Plan, obj: Any, t: type) -> bool:
@@ -161,9 +161,11 @@ def _is_call_written(pickler: Any, plan: Plan, obj: Any, rv: tuple[Any, ...]) ->
         try:
             for x in args:
                 encode = atoms.get(id(type(x)))
+                if type(x) is bytes and id(x) in memo:  # where somebody may have put it
+                    return False
                 if encode is not None:
                     pieces.append(encode(x))
-                elif type(x) is bytes and BYTES in atoms and held is None and id(x) not in memo:
+                elif type(x) is bytes and BYTES in atoms and held is None:
                     pieces += encode_bytes(x), put(proto, i)
                     held = x
                 else:
@@ -338,7 +340,20 @@ def save_instance(pickler: Any, plan: Plan, obj: Any, rv: Any, is_entrys: bool =
             else:
                 pickler._batch_appends(*for_batch(listitems, obj))
         if dictitems is not None:
-            _set_given_items(pickler, plan, dictitems, obj)
+            dictitems = [*dictitems]
+            in_order = _sorted_items(pickler, plan, dictitems)
+            if in_order is None:
+                doubt(pickler)
+                try:
+                    pickler._batch_setitems(*for_batch(iter(dictitems), obj))
+                finally:
+                    doubt(pickler)
+            else:
+                try:
+                    set_batches(pickler, plan, in_order, obj)
+                except TypeError:
+                    if plan.hash_rule.retry is None:  # type: ignore[union-attr]  # there is one
+                        raise  # else the library tries again, with an iterator of which there is nothing left
         if state is not None:
             try:
                 write = save_all(pickler, plan, iter((state,)), framer_write)
@@ -353,26 +368,13 @@ def save_instance(pickler: Any, plan: Plan, obj: Any, rv: Any, is_entrys: bool =
     return True
 
 
-def _set_given_items(pickler: Any, plan: Plan, items: Any, obj: Any) -> None:
-    """Save the items that a reduce gave, which can be had once only: after a TypeError there are none left."""
-    pairs = [*items]
-    items = iter(pairs)
+def _sorted_items(pickler: Any, plan: Plan, items: list[Any]) -> list[Any] | None:
+    """Return the items that a reduce gave in the order of their keys, if to sort them runs nobody's code."""
     rule: Any = plan.hash_rule
     is_ours = holds(pickler, plan) and (rule.is_unsorted is None or not rule.is_unsorted(pickler))
-    if is_ours and (len(pairs) < 2 or are_sortable([key for key, _ in pairs])):
-        in_order = sorted_pairs(pairs)
-        if in_order is not None:
-            try:
-                set_batches(pickler, plan, in_order, obj)
-            except TypeError:
-                if rule.retry is None:
-                    raise
-            return
-    doubt(pickler)
-    try:
-        pickler._batch_setitems(*for_batch(items, obj))
-    finally:
-        doubt(pickler)
+    if not is_ours or (len(items) > 1 and not are_sortable([key for key, _ in items])):
+        return None
+    return sorted_pairs(items)
 
 
 def _save_frozenset(pickler: Any, plan: Plan, obj: frozenset[Any], write: Write) -> None:

@@ -15,7 +15,7 @@ Not for: which pickler is such a one, and which version of it is known (`backend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
 from operator import is_, length_hint
@@ -400,12 +400,16 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                 saver = plan.get(t) if type(t) is type else None  # another metaclass may have a hash of its own
                 if saver is not None:
                     saver(pickler, plan, x, write)
-                elif not rule.save_known(pickler, plan, x, t):
-                    doubt(pickler)  # as outside() does, with a frame less
-                    try:
+                else:
+                    is_saved = rule.save_known(pickler, plan, x, t)
+                    if is_saved is None:
                         plan.save(pickler, x)
-                    finally:
-                        doubt(pickler)
+                    elif not is_saved:
+                        doubt(pickler)  # as outside() does, with a frame less
+                        try:
+                            plan.save(pickler, x)
+                        finally:
+                            doubt(pickler)
             # Other code may have run, and other frames begun; framer and memo are the same as long as the plan is.
             if not _goes_on():
                 return False
@@ -462,8 +466,14 @@ def _loop(pickler: Any, plan: Plan, dump: Any) -> tuple[Any, Any, Any]:
                 return True
             left = length_hint(unsaved) + dump.unsaved
             dump.unsaved = 0
-            rest = zip(shape.sorted_keys[n - left :], values[n - left :], strict=True)
-            _save_items(pickler, plan, rest, x, left, framer.write)(SETITEMS if n > 1 else SETITEM)
+            objs = [*chain.from_iterable(zip(shape.sorted_keys[n - left :], values[n - left :], strict=True))]
+            unsaved = iter(objs)
+            try:
+                write_end = save_all(pickler, plan, unsaved, framer.write)
+            except BaseException as exc:
+                _note_pair(exc, x, objs, unsaved)
+                raise
+            write_end(SETITEMS if n > 1 else SETITEM)
         except TypeError:
             if rule.retry is None:
                 raise
@@ -631,7 +641,13 @@ def set_batches(pickler: Any, plan: Plan, pairs: list[tuple[Any, Any]], obj: Any
         n = len(batch)
         if n > 1:
             write(MARK)
-        write = _save_items(pickler, plan, batch, obj, n, write)
+        objs = [*chain.from_iterable(batch)]
+        unsaved = iter(objs)
+        try:
+            write = save_all(pickler, plan, unsaved, write)
+        except BaseException as exc:
+            _note_pair(exc, obj, objs, unsaved)
+            raise
         write(SETITEMS if n > 1 else SETITEM)
         if pickler._fastpickle_plan is not plan:
             size = batchsize_now(pickler, size)
@@ -639,14 +655,8 @@ def set_batches(pickler: Any, plan: Plan, pairs: list[tuple[Any, Any]], obj: Any
             return
 
 
-def _save_items(pickler: Any, plan: Plan, pairs: Iterable[tuple[Any, Any]], obj: Any, n: int, write: Write) -> Write:
-    """Save `n` pairs of a key and a value, of the dict `obj`; return what writes what comes next."""
-    batch = [*chain.from_iterable(pairs)]
-    unsaved = iter(batch)
-    try:
-        return save_all(pickler, plan, unsaved, write)
-    except BaseException as exc:
-        i = 2 * n - length_hint(unsaved) - 1
-        if i % 2:  # stock says nothing of keys
-            note_value(exc, obj, batch[i - 1])
-        raise
+def _note_pair(exc: BaseException, obj: Any, batch: list[Any], unsaved: Iterator[Any]) -> None:
+    """Note with an exception which value of a dict was being saved, of a batch of keys and values in turn."""
+    i = len(batch) - length_hint(unsaved) - 1
+    if i % 2:  # stock says nothing of keys
+        note_value(exc, obj, batch[i - 1])
