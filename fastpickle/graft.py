@@ -57,9 +57,11 @@ from .accelerator.offers import (
     is_for_batches,
     is_offered,
     is_tiny,
+    may_be_librarys,
     may_be_plain,
     may_graft,
     may_offer,
+    note_refused,
 )
 from .accelerator.splicing import padding, write, write_pieces, write_whole
 from .accelerator.weights import weight
@@ -165,7 +167,7 @@ def at_once(pickler: Any, obj: Any) -> bool | Plan:
     t = type(obj)
     try:
         save = type(pickler).save  # to look at the pickler makes its attributes slower
-        if save not in hooks.known_saves or (save in hooks.choosy_saves and not may_be_plain(obj, t)):
+        if save not in hooks.known_saves or (save in hooks.choosy_saves and not may_be_librarys(save, obj, t)):
             return False
         if (
             not is_offered(hooks.STOCK_RULE, obj, t)
@@ -200,7 +202,10 @@ def at_once(pickler: Any, obj: Any) -> bool | Plan:
     if not ((last.gave_up_for and last.is_like(obj, t)) or has_refused(pickler, plan, obj, t)):
         grafter = _write_root(pickler, plan, obj, last.kind_for(obj, t, plan.proto) or take)
     if grafter is None:
-        pickler.__dict__["_fastpickle_is_refused"] = True
+        if save in hooks.choosy_saves and not may_be_plain(obj, t):
+            note_refused(obj, t)  # so that it is not asked about this one either
+        else:
+            pickler.__dict__["_fastpickle_is_refused"] = True
         return False
     last.gave_up_for = 0
     if not write_whole(framer, grafter.pieces):

@@ -22,7 +22,7 @@ from . import graft, hooks
 from ._stdlib import TELLS_WHOSE
 from .accelerator.cpickler import unordered
 from .accelerator.lazymemo import BEHIND_ALL, IN_CELL, order_memo, put_in_order
-from .accelerator.offers import FEWEST, may_be_plain
+from .accelerator.offers import FEWEST, may_be_librarys
 from .accelerator.splicing import restore
 from .digests.hashed import save_other as save_hashed
 from .digests.hashing import MANY_ITEMS, is_hash_worth_a_plan
@@ -93,7 +93,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         elif (
             not is_hash
             and save in hooks.choosy_saves  # a library has its own way to save functions ...
-            and not may_be_plain(obj, t)
+            and not may_be_librarys(save, obj, t)
             and not (
                 is_worth := type(t) is type
                 and t in _LISTS_DICTS_TUPLES

@@ -91,6 +91,8 @@ def shapes(library: str) -> dict[str, Any]:
         "sets_of_ints": [{i, i + 1, i * 7} for i in range(300)],
         "dataclass_instances": [Point(i, f"p{i}", [i, i + 1]) for i in range(300)],
         "datetimes": [datetime.datetime(2020, 1, 1, i % 24, i % 60) for i in range(500)],
+        "few_dataclasses": [Point(i, f"p{i}", [i, i + 1]) for i in range(20)],
+        "few_datetimes": [datetime.datetime(2020, 1, 1, i % 24, i % 60) for i in range(20)],
         "one_record": record(1),
         "small_dict": {"a": 1, "b": [1, 2], "c": "x", "d": None},
         "functions": [len, statistics.mean, random.Random],

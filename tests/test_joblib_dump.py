@@ -6,6 +6,8 @@ Not for: joblib's hashers (`test_hashers`), nor for real objects of numpy's and 
 from __future__ import annotations
 
 import copyreg
+import datetime
+import decimal
 import io
 import pickle
 import random
@@ -652,3 +654,86 @@ def test_names_go_hook_by_hook(obj: Any, nothing_is_remembered: None, monkeypatc
             joblib.dump(obj, file)
     assert {file.getvalue() for file in files} == {files[0].getvalue()}
     assert looks == [obj]
+
+
+class Held:
+    """Holds anything."""
+
+    def __init__(self, *held: Any) -> None:
+        self.held = held
+
+
+#: By a number, an object of which a few are in a container; and how often C is asked in 16 dumps, at the most.
+_FEW: dict[str, tuple[Callable[[int], Any], int]] = {
+    "dates": (lambda i: datetime.datetime(2020, 1, 1, i % 24), 16),
+    "Decimals": (lambda i: decimal.Decimal(i) / 7, 16),
+    "instances": (lambda i: Held(i, [i]), 16),
+    "dates and ints": (lambda i: i if i % 3 else datetime.date(2020, 1, 1), 16),
+    "exceptions": (lambda i: ValueError(i, [i]), 2),  # of which nothing was known at first
+    "with arrays": (lambda i: Held(numpy.arange(3)), 2),
+    "one with an array": (lambda i: Held(numpy.arange(3)) if i == 11 else Held(i), 2),
+    "arrays and dates": (lambda i: numpy.arange(3) if i == 11 else datetime.date(2020, 1, 1), 0),
+    "functions and dates": (lambda i: len if i == 11 else datetime.date(2020, 1, 1), 0),
+    "classes and dates": (lambda i: Held if i == 11 else datetime.date(2020, 1, 1), 0),
+    "of another metaclass": (lambda i: OfMeta(), 0),
+}
+
+
+class Meta(type):
+    """A metaclass, of the instances of which nothing is known."""
+
+
+class OfMeta(metaclass=Meta):
+    pass
+
+
+def _written(obj: Any, tmp_path: Path) -> list[bytes]:
+    """Write it to memory, to a file, and compressed."""
+    written = []
+    for compress in False, True:
+        file = io.BytesIO()
+        joblib.dump(obj, file, compress=compress)
+        written.append(file.getvalue())
+    joblib.dump(obj, tmp_path / "file")
+    return [*written, (tmp_path / "file").read_bytes()]
+
+
+@pytest.mark.parametrize("name", _FEW)
+def test_few_objects(name: str, tmp_path: Path, nothing_is_remembered: None) -> None:
+    """The bytes are stock's, the first time and the next ones, whatever was remembered of others."""
+    make, _ = _FEW[name]
+    for n in (11, 12, 13, 47):
+        objs = [make(i) for i in range(n)]
+        for obj in (objs, tuple(objs), dict(enumerate(objs)), [*objs, objs[0], {"a": objs}, objs]):
+            expected = _written(obj, tmp_path)
+            with fastpickle.patched():
+                for _ in range(3):
+                    assert _written(obj, tmp_path) == expected, (n, type(obj))
+
+
+@pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler")
+@pytest.mark.parametrize("name", _FEW)
+def test_c_is_asked_about_few(
+    name: str, nothing_is_remembered: None, no_races: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 12 on, if it is likely to write them, and rarely again about what it gave up."""
+    asked: list[Any] = []
+    write_root = graft._write_root
+
+    def recorded(pickler: Any, plan: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        asked.append(obj)
+        return write_root(pickler, plan, obj, *args, **kwargs)
+
+    monkeypatch.setattr(graft, "_write_root", recorded)
+    make, times = _FEW[name]
+    lists = [[make(i) for i in range(n)] for n in (12, 11)]
+    with fastpickle.patched():
+        for objs in lists:
+            asked.clear()
+            for _ in range(16):
+                joblib.dump(objs, io.BytesIO())
+            if len(objs) < 12 or not times:
+                assert not asked
+            else:
+                assert 0 < len(asked) <= times
+                assert times == 2 or len(asked) == times

@@ -14,15 +14,16 @@ import sys
 import threading
 from collections import Counter, OrderedDict, defaultdict, deque
 from operator import attrgetter
-from types import BuiltinMethodType, FunctionType
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .. import hooks
 from .._stdlib import MAY_RUN_OUT_OF_STACK, TELLS_WHOSE, Framer, is_usual_file
 from ..hooks import Plan
 from ..interrupts import is_interrupt
-from ..objects.known import is_refused
-from ..objects.likely import is_somebodys
+from ..objects.known import METACLASS_IDS, is_refused
+from ..objects.last import last
+from ..objects.likely import is_for_stock, is_somebodys
 from ..older import overrides_batches
 from ..rules import GraftRule
 
@@ -37,11 +38,13 @@ __all__ = [
     "is_offered",
     "is_tiny",
     "longest",
+    "may_be_librarys",
     "may_be_plain",
     "may_go_by_hooks",
     "may_graft",
     "may_offer",
     "may_write",
+    "note_refused",
 ]
 
 #: From this many items on a container inside is offered to C, if they are more than the memo's entries, which have to
@@ -208,6 +211,46 @@ def may_be_plain(obj: Any, t: type) -> bool:
         return id(t) in _CONTAINERS_OF_STDLIB and len(obj) >= FEWEST
     return len(obj) >= FEWEST or hooks.PLAIN_IDS.issuperset(map(id, map(type, obj.values() if t is dict else obj)))
 
+
+def may_be_librarys(save: Any, obj: Any, t: type) -> bool | None:
+    """Tell the same for a library's `save`: of a shorter container, too, if C reduces all there is, as far as is known.
+
+    Args:
+        save: that of a pickler's class, one of `hooks.choosy_saves`.
+        obj, t: the object, and its type.
+
+    Returns:
+        Whether that is so; None if C has given up the like of it.
+    """
+    if may_be_plain(obj, t):
+        return True
+    # Others' have writers of their own, or save functions and classes in another way.
+    if save not in hooks.rewriting_saves or id(t) not in hooks.CONTAINER_IDS or len(obj) < _FEWEST_KNOWN:
+        return False
+    is_choice = hooks.choosy_saves[save]
+    known = None
+    for x in obj.values() if t is dict else obj:
+        kind = type(x)
+        if kind is known or id(kind) in hooks.PLAIN_IDS:
+            continue
+        if id(kind) in _BY_NAME or id(type(kind)) not in METACLASS_IDS or is_choice(kind) or is_for_stock(kind):
+            return False
+        if last.is_not_at_once(~id(kind)):
+            return None
+        known = kind
+    return True
+
+
+def note_refused(obj: Any, t: type) -> None:
+    """Remember that C gave up a short container of a library's: with such objects none is offered for a while."""
+    for key in {*map(id, map(type, obj.values() if t is dict else obj))}:
+        if key not in hooks.PLAIN_IDS:
+            last.remember_not_at_once(~key)  # what cannot be written alone is told by the id itself
+
+
+#: Of fewer C writes none sooner, with the look at the pickler.
+_FEWEST_KNOWN: Final = 12
+_BY_NAME: Final = METACLASS_IDS | {id(FunctionType), id(BuiltinFunctionType)}
 
 #: Containers of the standard library that are reduced, by id, since the hash of a type may be anybody's.
 _CONTAINERS_OF_STDLIB: Final = frozenset(map(id, (Counter, OrderedDict, defaultdict, deque)))

@@ -22,7 +22,7 @@ from typing import Any, Final
 from .. import hooks
 from .._stdlib import TELLS_WHOSE, Framer, is_usual_file, stock_methods
 from ..accelerator.lazymemo import is_lazy
-from ..accelerator.offers import FEWEST, gains_nothing, may_be_plain, may_go_by_hooks
+from ..accelerator.offers import FEWEST, gains_nothing, may_be_librarys, may_go_by_hooks
 from ..accelerator.splicing import write_dump
 from ..engine.levels import Level
 from ..engine.parts import SHORTEST_RUN
@@ -136,8 +136,9 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | Plan | N
         elif is_container:
             table = hooks.dispatch_of(type(pickler))  # a library that edits stock's has C asked less
             is_own = is_own and type(table) is dict and table.get(dict) is _save_dict
-            is_for_c = may_graft and (is_own or may_be_plain(obj, t))
-            content = _content(obj, t, _FEW if is_for_c else _MANY)
+            may_be = is_own or may_be_librarys(save, obj, t)
+            is_for_c = may_graft and bool(may_be)
+            content = _SOMEBODYS if may_be is None else _content(obj, t, _FEW if is_for_c else _MANY)
             if content >= _MUCH:
                 is_like = last.is_like(obj, t) if last.gave_up_for else 0
                 if is_like == 2:
