@@ -56,6 +56,7 @@ __all__ = [
     "memoized",
     "note",
     "note_value",
+    "refuse_class",
     "refuse_reduce_value",
     "refuse_unreducible",
     "register_at_fork",
@@ -375,6 +376,33 @@ def refuse_reduce_value(obj: object, reduce: Any, value: Any) -> NoReturn:
     pickler.reducer_override = _Replay(reduce, value)
     stock_methods["save"](pickler, obj)
     raise AssertionError(f"stock takes {value!r} from a reduce")
+
+
+def refuse_class(func: Any, args: tuple[Any, ...], obj: object, told: Any) -> NoReturn:
+    """Raise what stock raises if an object says to be of another class than its reduce gave to `copyreg.__newobj__`.
+
+    Args:
+        func, args: what its reduce gave.
+        obj: the object.
+        told: what its `__class__` was, the one time that it has been asked for so far.
+
+    Raises:
+        PicklingError: always, with stock's message.
+    """
+    stock_methods["save_reduce"](StockPickler(io.BytesIO(), 4), func, args, obj=_Told(obj, told))
+    raise AssertionError(f"stock takes {told!r} for the class of {obj!r}")
+
+
+class _Told:
+    """Stands for an object that has been asked for its class: says that, and then what the object says."""
+
+    def __init__(self, obj: object, told: Any) -> None:
+        self._obj = obj
+        self._told = [told]
+
+    @property  # type: ignore[misc]  # typeshed lets it be set
+    def __class__(self) -> Any:
+        return self._told.pop() if self._told else self._obj.__class__
 
 
 def refuse_unreducible(obj: object) -> BaseException:

@@ -28,8 +28,8 @@ from oracle.suite_hooks import HookSuite
 from oracle.suite_values import Suite, ValueSuite
 
 import fastpickle
-from fastpickle import _stdlib, graft, hooks
-from fastpickle.accelerator import chunks
+from fastpickle import _stdlib, graft, hooks, way
+from fastpickle.accelerator import chunks, offers
 from fastpickle.at_once import small
 
 if PYPY:
@@ -737,3 +737,37 @@ def test_c_is_asked_about_few(
             else:
                 assert 0 < len(asked) <= times
                 assert times == 2 or len(asked) == times
+
+
+@pytest.mark.skipif(_stdlib.CPickler is None, reason="there is no C pickler")
+@pytest.mark.parametrize(
+    "make", [lambda: dict.fromkeys(range(20), decimal.Decimal(1)), lambda: {*map(decimal.Decimal, range(20))}]
+)
+def test_changed_while_it_is_looked_at(make: Any, tmp_path: Path, nothing_is_remembered: None, no_races: None) -> None:
+    """Another thread may change a container at any line of the look at it, and the dump goes on, as on stock."""
+    lines = 0
+    for n in range(20):
+        obj = make()
+        left = [n]
+
+        def traced(frame: Any, event: str, arg: object, left: list[int] = left, obj: Any = obj) -> Any:
+            nonlocal lines
+            # Where another one calls it, what it raises is caught.
+            if frame.f_code is not offers.may_be_librarys.__code__ or frame.f_back.f_code is not way.begin.__code__:
+                return None
+            if event == "line":
+                lines += 1
+                left[0] -= 1
+                if not left[0]:
+                    obj.update({99: decimal.Decimal(99)} if type(obj) is dict else {decimal.Decimal(99)})
+            return traced
+
+        with fastpickle.patched():
+            old = sys.gettrace()
+            sys.settrace(traced)
+            try:
+                joblib.dump(obj, tmp_path / "file")
+            finally:
+                sys.settrace(old)
+        assert len(joblib.load(tmp_path / "file")) == len(obj)
+    assert lines > 20  # it is looked at

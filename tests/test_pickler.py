@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from typing import Any
 
 import pytest
-from oracle import strategies
+from oracle import objects, strategies
 from oracle.compare import Implementation
 from oracle.suite_evil import EvilSuite
 from oracle.suite_hooks import HookSuite
@@ -74,3 +75,48 @@ if strategies.is_thorough():
 
     class TestSubclassHooks(Subclasses, HookSuite):
         pass
+
+
+class Told:
+    """Says to be of another class, the first times that it is asked."""
+
+    asked = 0
+    lies = 1
+
+    @property  # type: ignore[misc]  # typeshed lets it be set
+    def __class__(self) -> Any:
+        Told.asked += 1
+        return int if Told.asked <= Told.lies else Told
+
+
+class ToldWithNames(Told):
+    def __getnewargs_ex__(self) -> Any:
+        return (), {}
+
+
+@pytest.mark.parametrize("cls", [Told, ToldWithNames])
+@pytest.mark.parametrize("beside", [0, 1, 19, 60])
+def test_asked_for_its_class_once(cls: Any, beside: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an object says first counts, as on stock, though what it says next would do."""
+
+    def outcome(pickler: Any, obj: Any) -> Any:
+        Told.asked = 0
+        try:
+            pickler(io.BytesIO(), 4).dump(obj)
+        except pickle.PicklingError as exc:
+            return str(exc), getattr(exc, "__notes__", []), Told.asked
+        return "written", Told.asked
+
+    class Sub(_Stock):  # type: ignore[misc]  # as above
+        pass
+
+    for lies in 0, 1, 2, 9:
+        monkeypatch.setattr(Told, "lies", lies)
+        for obj in ([*(objects.Plain(a=1) for _ in range(beside)), cls()], {"a": cls()}, cls()):
+            expected = outcome(_Stock, obj)
+            with fastpickle.patched():
+                found = [outcome(pickler, obj) for pickler in (fastpickle.Pickler, Sub)]
+            if lies:
+                assert found == [expected] * 2
+            else:
+                assert [x[0] for x in found] == [expected[0]] * 2

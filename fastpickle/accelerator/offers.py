@@ -229,8 +229,7 @@ def may_be_librarys(save: Any, obj: Any, t: type) -> bool | None:
         return False
     is_choice = hooks.choosy_saves[save]
     known = None
-    for x in obj.values() if t is dict else obj:
-        kind = type(x)
+    for kind in [*map(type, obj.values() if t is dict else obj)]:  # by one call: another thread may change it
         if kind is known or id(kind) in hooks.PLAIN_IDS:
             continue
         if id(kind) in _BY_NAME or id(type(kind)) not in METACLASS_IDS or is_choice(kind) or is_for_stock(kind):

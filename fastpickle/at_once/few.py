@@ -389,7 +389,7 @@ def _encode(
                 rv = reduce(plan.proto)
                 form = None
                 if type(rv) is tuple and 2 <= len(rv) <= 6 and not asks_anybody(rv[0], t):
-                    form = usual_form(plan, x, rv)
+                    form = usual_form(plan, x, rv, may_fail=False)
                 if form is None:
                     return _put_back(levels, owner, ending, items, _MUCH)
                 levels.append((owner, ending, items))

@@ -25,7 +25,7 @@ from pickle import APPEND, APPENDS, BUILD, MARK, NEWOBJ, NEWOBJ_EX, POP, REDUCE,
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any, Final
 
-from .._stdlib import NO_VALUE, for_batch, note, refuse_reduce_value, stock_methods
+from .._stdlib import NO_VALUE, for_batch, note, refuse_class, refuse_reduce_value, stock_methods
 from ..accelerator.cpickler import unordered
 from ..accelerator.lazymemo import put_in_order
 from ..doubts import Dump, doubt, holds, settled, watched
@@ -422,13 +422,16 @@ def are_pairs_nobodys(obj: Any, dictitems: Any) -> bool:
     return t is _PairIterator or (t is _OrderedItems and type(obj) is OrderedDict and are_keys_pure(obj))
 
 
-def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
+def usual_form(
+    plan: Plan, obj: Any, rv: tuple[Any, ...], may_fail: bool = True
+) -> tuple[tuple[Any, ...], bytes, tuple[str, ...]] | None:
     """Tell whether what a reduce gave is a call of a function, or of a class's `__new__`, as it should be.
 
     Args:
         plan: whose protocol counts.
         obj: the object that was reduced.
         rv: a tuple of two to six.
+        may_fail: whether to raise what stock raises for an object that says to be of another class: it is asked once.
 
     Returns:
         The parts to be saved, the opcode that calls the first with the others, and what 3.14 calls them in its notes;
@@ -438,14 +441,22 @@ def usual_form(plan: Plan, obj: Any, rv: tuple[Any, ...]) -> tuple[tuple[Any, ..
     args = rv[1]
     if type(args) is not tuple or not callable(func):
         return None
+    form: Any
     if func is newobj and plan.proto >= 2:
-        if not args or not hasattr(args[0], "__new__") or args[0] is not obj.__class__:
+        if not args or not hasattr(args[0], "__new__"):
             return None
-        return (args[0], args[1:]), NEWOBJ, _LABELS_OF_NEW
-    if func is _newobj_ex and plan.proto >= 4:
-        if len(args) != 3 or not hasattr(args[0], "__new__") or args[0] is not obj.__class__:
+        form = (args[0], args[1:]), NEWOBJ, _LABELS_OF_NEW
+    elif func is _newobj_ex and plan.proto >= 4:
+        if len(args) != 3 or not hasattr(args[0], "__new__"):
             return None
-        return args, NEWOBJ_EX, ("class", "__new__ arguments", "__new__ arguments")
-    if getattr(func, "__name__", "") in NAMES_OF_NEW:  # stock goes by the name of the function
+        form = args, NEWOBJ_EX, ("class", "__new__ arguments", "__new__ arguments")
+    elif getattr(func, "__name__", "") in NAMES_OF_NEW:  # stock goes by the name of the function
         return None
-    return (func, args), REDUCE, _LABELS_OF_CALL
+    else:
+        return (func, args), REDUCE, _LABELS_OF_CALL
+    told = obj.__class__
+    if told is args[0]:
+        return form  # type: ignore[no-any-return]  # it is one of those above
+    if may_fail:
+        refuse_class(func, args, obj, told)
+    return None
