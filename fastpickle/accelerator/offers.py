@@ -14,14 +14,15 @@ import sys
 import threading
 from collections import Counter, OrderedDict, defaultdict, deque
 from operator import attrgetter
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
+from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .. import hooks
 from .._stdlib import MAY_RUN_OUT_OF_STACK, TELLS_WHOSE, Framer, is_usual_file
 from ..hooks import Plan
 from ..interrupts import is_interrupt
-from ..objects.known import METACLASS_IDS, is_refused
+from ..objects.asked import HAVE_A_NAME, METACLASS_IDS
+from ..objects.known import is_refused
 from ..objects.last import last
 from ..objects.likely import is_for_stock, is_somebodys
 from ..older import overrides_batches
@@ -232,7 +233,7 @@ def may_be_librarys(save: Any, obj: Any, t: type) -> bool | None:
     for kind in [*map(type, obj.values() if t is dict else obj)]:  # by one call: another thread may change it
         if kind is known or id(kind) in hooks.PLAIN_IDS:
             continue
-        if id(kind) in _BY_NAME or id(type(kind)) not in METACLASS_IDS or is_choice(kind) or is_for_stock(kind):
+        if id(kind) in HAVE_A_NAME or id(type(kind)) not in METACLASS_IDS or is_choice(kind) or is_for_stock(kind):
             return False
         if last.is_not_at_once(~id(kind)):
             return None
@@ -249,7 +250,6 @@ def note_refused(obj: Any, t: type) -> None:
 
 #: Of fewer C writes none sooner, with the look at the pickler.
 _FEWEST_KNOWN: Final = 12
-_BY_NAME: Final = METACLASS_IDS | {id(FunctionType), id(BuiltinFunctionType)}
 
 #: Containers of the standard library that are reduced, by id, since the hash of a type may be anybody's.
 _CONTAINERS_OF_STDLIB: Final = frozenset(map(id, (Counter, OrderedDict, defaultdict, deque)))

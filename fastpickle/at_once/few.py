@@ -19,7 +19,7 @@ import copyreg
 from collections import deque
 from itertools import chain
 from operator import length_hint
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType
+from types import BuiltinMethodType, FunctionType
 from typing import Any, Final
 
 from .._stdlib import ASKS_AGAIN
@@ -35,7 +35,7 @@ from ..engine.loop import save_all
 from ..engine.reduce import LIST_ITERATORS, WRITTEN_IN_C, are_pairs_nobodys, reduced, usual_form
 from ..hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
 from ..interrupts import is_interrupt
-from ..objects.asked import HIDES_WHAT_IS_READ, hides_no_reduce
+from ..objects.asked import HAVE_A_NAME, HIDES_WHAT_IS_READ, hides_no_reduce
 from ..objects.instances import has_known_reduce, has_only_a_dict
 from ..objects.known import METACLASS_IDS, has_reduce_entry
 from ..objects.likely import is_for_stock
@@ -67,7 +67,7 @@ from pickle import (  # isort: skip
 )
 # fmt: on
 
-__all__ = ["BY_NAME", "begin_frame", "go_on", "save_few", "save_rest", "undo_few"]
+__all__ = ["begin_frame", "go_on", "save_few", "save_rest", "undo_few"]
 
 _newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
 _slotnames: Any = copyreg._slotnames  # type: ignore[attr-defined]  # as above
@@ -84,8 +84,6 @@ _ROOM: Final = 24 << 10
 _LONGEST_NAME: Final = 512
 _LONGEST_IN_SET: Final = 63
 _MOST_BITS: Final = 64
-#: A class or function of these types is saved by its name, if it is found there.
-BY_NAME: Final = METACLASS_IDS | {id(FunctionType), id(BuiltinFunctionType)}
 _MEMOIZED_SET: Final = EMPTY_SET + MEMOIZE
 _MEMOIZED_FROZENSET: Final = FROZENSET + MEMOIZE
 _NEW: Final = EMPTY_TUPLE + NEWOBJ + MEMOIZE
@@ -343,7 +341,7 @@ def _encode(
                 ending = None
                 items = iter(x)
                 break
-            elif id(t) in BY_NAME:
+            elif id(t) in HAVE_A_NAME:
                 n = _encode_name(parts, x, memo, pieces)
                 if not n:
                     return _put_back(levels, owner, ending, items, _MUCH)

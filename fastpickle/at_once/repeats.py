@@ -19,11 +19,10 @@ from typing import Any
 from .. import hooks
 from .._stdlib import TELLS_WHOSE
 from ..interrupts import is_interrupt
-from ..objects.asked import METACLASS_IDS
+from ..objects.asked import HAVE_A_NAME, METACLASS_IDS
 from ..objects.last import MOST_OF_FEW, are_few, last, types_at_top
 from ..objects.likely import is_for_stock, is_leaf
 from ..older import overrides_batches
-from .few import BY_NAME
 from .tasks import is_only_a_name
 
 __all__ = ["goes_by_hooks", "learn_from_few"]
@@ -72,7 +71,7 @@ def learn_from_few(pickler: Any, obj: Any, t: type) -> None:
         refused = [x for x in types if is_for_stock(x) or id(type(x)) not in METACLASS_IDS or is_choice(x)]
         if refused or (types and save is hooks.own_save):
             last.remember_few(save, refused or types, refused)
-        elif t is type or is_leaf(t) or (id(t) in BY_NAME and is_only_a_name(type(pickler), obj, t)):
+        elif t is type or is_leaf(t) or (id(t) in HAVE_A_NAME and is_only_a_name(type(pickler), obj, t)):
             last.remember_few(save, types, refused)
         else:  # a library's went so for something below, perhaps
             return

@@ -29,6 +29,7 @@ from ..engine.parts import SHORTEST_RUN
 from ..hooks import ATOM_IDS, CONTAINER_IDS, NOT_FOR_C, PLAIN, PLAIN_IDS, STOCK_RULE, Plan
 from ..interrupts import is_interrupt
 from ..objects.arrays import HEAP_TYPE
+from ..objects.asked import HAVE_A_NAME
 from ..objects.instances import has_only_a_dict
 from ..objects.known import METACLASS_IDS
 from ..objects.last import key_of_row, last
@@ -54,7 +55,7 @@ from ..opcodes import (
     pack_long,
 )
 from ..rules import GraftRule
-from .few import BY_NAME, begin_frame, go_on, save_few
+from .few import begin_frame, go_on, save_few
 from .tasks import encode_task, is_by_value, is_only_a_name, is_task, save_task
 
 # fmt: off
@@ -146,13 +147,15 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | Plan | N
                 elif may_graft and not (is_own and is_like):
                     return False if is_for_c or save not in hooks.choosy_saves else NOT_FOR_C
                 may_graft = False
-        elif not is_own and id(t) in BY_NAME and is_only_a_name(type(pickler), obj, t):
+        elif not is_own and id(t) in HAVE_A_NAME and is_only_a_name(type(pickler), obj, t):
             content = _SOMEBODYS
-        elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in BY_NAME and not is_own):
+        elif id(type(t)) not in METACLASS_IDS or id(t) in PLAIN_IDS or (id(t) in HAVE_A_NAME and not is_own):
             return False
         elif last.not_at_once and last.is_not_at_once(id(t)):
             content = _SOMEBODYS
-        elif id(t) != last.held and (is_for_stock(t) or id(t) in BY_NAME or is_leaf(t) or only_reads(t) or is_array(t)):
+        elif id(t) != last.held and (
+            is_for_stock(t) or id(t) in HAVE_A_NAME or is_leaf(t) or only_reads(t) or is_array(t)
+        ):
             last.remember_not_at_once(id(t))  # there are six calls in that
             content = _SOMEBODYS
         elif id(t) != last.held and has_only_a_dict(t):

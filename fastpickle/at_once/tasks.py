@@ -201,7 +201,7 @@ def is_only_a_name(cls: type, obj: Any, t: type) -> bool:
 
     Args:
         cls: the pickler's class.
-        obj: what is `few.BY_NAME`.
+        obj: one of a type that is in `HAVE_A_NAME`.
         t: its type.
     """
     if t is type:

@@ -124,8 +124,8 @@ def _is_much_of_numpy(obj: Any, t: type) -> bool:
 
     The plan is looked at again behind each.
     """
-    types = map(type, [*obj.values()] if t is dict else obj)
-    return _BESIDE_NUMPYS * sum(id(x) not in PLAIN_IDS and is_fixed(x) and is_of_numpy(x) for x in types) > len(obj)
+    types = [*map(type, obj.values() if t is dict else obj)]  # by one call: another thread may change it
+    return _BESIDE_NUMPYS * sum(id(x) not in PLAIN_IDS and is_fixed(x) and is_of_numpy(x) for x in types) > len(types)
 
 
 #: So many values that are not make up for one that is.

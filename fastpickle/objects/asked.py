@@ -99,7 +99,8 @@ WITHOUT_STATE: Names = _NoAttributes(ASKED_FOR)
 METACLASSES = (type, ABCMeta, enum.EnumMeta, type(Protocol))
 #: They by id, since the hash of another one may be anybody's.
 METACLASS_IDS = frozenset(map(id, METACLASSES))
-#: Types whose objects are asked for their name without running anybody's code; by id, since a hash may be anybody's.
+#: Types whose objects are saved by their names, if they are found there, and asked for these without running anybody's
+#: code; by id, since a hash may be anybody's.
 HAVE_A_NAME = frozenset(map(id, (*METACLASSES, FunctionType, BuiltinFunctionType)))
 
 

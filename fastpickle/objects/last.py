@@ -64,8 +64,8 @@ class _Last:
         worth: the id of the last container that was found to be worth a plan, for a digest, before the dump began.
         not_brief: the ids of classes the reduces of which gave what was not brief.
         not_soon_brief: the same of an instance before which nothing was memoized.
-        not_at_once: the ids of what tells that something cannot be written at once, and how many more of each are not
-            tried; then one is.
+        not_at_once: the ids of what tells that something cannot be written at once, those of types with which C gave
+            up a library's container inverted, and how many more of each are not tried; then one is.
         patience_with_numbers: how many more of what looks like numbers are not taken for that; then one is.
     """
 
