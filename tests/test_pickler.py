@@ -107,7 +107,7 @@ def test_asked_for_its_class_once(cls: Any, beside: int, monkeypatch: pytest.Mon
             return str(exc), getattr(exc, "__notes__", []), Told.asked
         return "written", Told.asked
 
-    class Sub(_Stock):  # type: ignore[misc]  # as above
+    class Sub(_Stock):  # type: ignore[misc]  # stock's class is private, so it is Any
         pass
 
     for lies in 0, 1, 2, 9:

@@ -32,7 +32,7 @@ from ..engine.columns import forget
 from ..engine.encoders import Memo, NotBrief, Parts, encode_all, encode_name
 from ..engine.levels import Level, note_levels, save_levels
 from ..engine.loop import save_all
-from ..engine.reduce import LIST_ITERATORS, WRITTEN_IN_C, are_pairs_nobodys, reduced, usual_form
+from ..engine.reduce import LIST_ITERATORS, WRITTEN_IN_C, are_pairs_nobodys, newobj, reduced, usual_form
 from ..hooks import ASIDE, ATOM_IDS, FEW, STOCK_RULE, Plan
 from ..interrupts import is_interrupt
 from ..objects.asked import HAVE_A_NAME, HIDES_WHAT_IS_READ, hides_no_reduce
@@ -69,8 +69,7 @@ from pickle import (  # isort: skip
 
 __all__ = ["begin_frame", "go_on", "save_few", "save_rest", "undo_few"]
 
-_newobj: Any = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed does not know it
-_slotnames: Any = copyreg._slotnames  # type: ignore[attr-defined]  # as above
+_slotnames: Any = copyreg._slotnames  # type: ignore[attr-defined]  # typeshed does not know it
 
 #: A container of more items is left to the loop, or to C.
 _MOST_ITEMS: Final = FEWEST - 1
@@ -362,7 +361,7 @@ def _encode(
                     # Its reduce gives copyreg.__newobj__, (t,), state; the first one leaves a note in the class.
                     if id(t) in memo:
                         pieces.append(_get(memo[id(t)][0]))
-                    elif x.__reduce_ex__(plan.proto)[0] is not _newobj:
+                    elif x.__reduce_ex__(plan.proto)[0] is not newobj:
                         return _put_back(levels, owner, ending, items, _MUCH)
                     else:
                         n = _encode_name(parts, t, memo, pieces)

@@ -137,9 +137,8 @@ def at_once(pickler: Any, obj: Any, t: type, may_graft: bool) -> bool | Plan | N
         elif is_container:
             table = hooks.dispatch_of(type(pickler))  # a library that edits stock's has C asked less
             is_own = is_own and type(table) is dict and table.get(dict) is _save_dict
-            may_be = is_own or may_be_librarys(save, obj, t)
-            is_for_c = may_graft and bool(may_be)
-            content = _SOMEBODYS if may_be is None else _content(obj, t, _FEW if is_for_c else _MANY)
+            is_for_c = may_graft and (is_own or may_be_librarys(save, obj, t))
+            content = _SOMEBODYS if is_for_c is None else _content(obj, t, _FEW if is_for_c else _MANY)
             if content >= _MUCH:
                 is_like = last.is_like(obj, t) if last.gave_up_for else 0
                 if is_like == 2:

@@ -441,7 +441,7 @@ def usual_form(
     args = rv[1]
     if type(args) is not tuple or not callable(func):
         return None
-    form: Any
+    form: tuple[tuple[Any, ...], bytes, tuple[str, ...]]
     if func is newobj and plan.proto >= 2:
         if not args or not hasattr(args[0], "__new__"):
             return None
@@ -456,7 +456,7 @@ def usual_form(
         return (func, args), REDUCE, _LABELS_OF_CALL
     told = obj.__class__
     if told is args[0]:
-        return form  # type: ignore[no-any-return]  # it is one of those above
+        return form
     if may_fail:
         refuse_class(func, args, obj, told)
     return None
