@@ -23,6 +23,7 @@ Not for: deciding what a hook forbids (`hooks`).
 from __future__ import annotations
 
 import pickle
+from operator import length_hint
 from pickle import (
     BININT,
     BININT2,
@@ -259,42 +260,44 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
         Raises:
             PicklingError, and whatever the hooks of `obj` or of a subclass raise, as stock does.
         """
-        try:
-            plan = self._fastpickle_plan
-        except AttributeError:  # it was bound under install(), and is called after uninstall()
-            plan = None
         end: Any = None
+        plan: Any
         x: Any
+        entry: Any
         memo: Any
         try:
-            framer = self.framer
-            if type(framer) is Framer:
-                x = framer.current_frame
-                if x is not None and x.tell() >= framer._FRAME_SIZE_TARGET:
-                    if plan:
-                        plan = commit_frame(self, framer)
-                    else:
-                        framer.commit_frame()
-            else:
-                framer.commit_frame()
-            t = type(obj)
-            if plan is None or not plan.goes_by_hooks:
-                if plan is None and (
-                    (type(t) is type and t in _ATOMS)
-                    or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
-                ):
-                    plan = PLAIN  # nothing to be gained; asked here, since stock needs no frame more for it either
-                elif not plan:
-                    plan, end = begin(self, plan, obj, t)
-                    if plan is None:
-                        return  # it is written
             while True:  # twice at the most
-                if plan:
-                    entry, x, reduce, end = way_of(self, plan, obj, t, end)
-                    x = entry(*x)
-                    if reduce and x is not None:
-                        save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
-                    return
+                try:
+                    plan = self._fastpickle_plan
+                except AttributeError:  # it was bound under install(), and is called after uninstall()
+                    plan = None
+                framer = self.framer
+                if type(framer) is Framer:
+                    x = framer.current_frame
+                    if x is not None and x.tell() >= framer._FRAME_SIZE_TARGET:
+                        if plan:
+                            plan = commit_frame(self, framer)
+                        else:
+                            framer.commit_frame()
+                else:
+                    framer.commit_frame()
+                t = type(obj)
+                if plan is None or not plan.goes_by_hooks:
+                    if plan is None and (
+                        (type(t) is type and t in _ATOMS)
+                        or (is_tiny(obj, t) and not (TELLS_WHOSE and overrides_batches(type(self))))
+                    ):
+                        plan = PLAIN  # nothing is to be gained; asked here, since stock needs no frame more for it
+                    elif not plan:
+                        plan, end = begin(self, plan, obj, t)
+                        if plan is None:
+                            return  # it is written
+                    if plan:
+                        entry, x, reduce, end = way_of(self, plan, obj, t, end)
+                        x = entry(*x)
+                        if reduce and x is not None:
+                            save_all(self, plan, iter(()), 0, self.framer.write, [(obj, x, iter(x[0]))])
+                        return
 
                 # No shortcuts: what follows is stock's save(), but for the frequent atoms.
                 if save_persistent_id or ASKS_PERSISTENT_ID_ALWAYS:
@@ -305,7 +308,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         except Exception as exc:  # as in `method_of`, which takes 0.1 us for each persistent id
                             if type(exc) is MemoryError or is_interrupt(exc):
                                 raise
-                            entry = None  # type: ignore[assignment]  # it has another use below
+                            entry = None
                         if entry is Pickler.save:
                             self.save_pers(x)
                             return
@@ -376,12 +379,13 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                                 if n <= 3 and self.proto >= 2:
                                     save = self.save
                                     memo = self.memo  # the one of now is asked below, too
-                                    for n, x in enumerate(obj):
-                                        try:
+                                    entry = iter(obj)
+                                    try:
+                                        for x in entry:
                                             save(x)
-                                        except BaseException as exc:
-                                            note(exc, obj, "item", n)
-                                            raise
+                                    except BaseException as exc:
+                                        note(exc, obj, "item", n - 1 - length_hint(entry))
+                                        raise
                                     if id(obj) in memo:  # it contains itself
                                         self.write(POP * len(obj) + self.get(memo[id(obj)][0]))
                                     else:
@@ -414,14 +418,20 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                 if unordered and id(self) in unordered:
                     put_in_order(self)
                 entry = getattr(self, "dispatch_table", _pickle.dispatch_table)
-                if type(t) is type and type(entry) is dict and t not in entry and not issubclass(t, type):
-                    reduce = getattr(obj, "__reduce_ex__", NO_VALUE)  # what comes next, with two calls less
-                    if reduce is not NO_VALUE:
-                        x = reduce(self.proto)
-                    else:
-                        reduce, x = old_value(obj)
-                else:
+                if type(entry) is not dict:
                     reduce, x = value_by(entry, self, obj, t)
+                else:  # as that does, with two calls less
+                    reduce = entry.get(t, NO_VALUE)
+                    if reduce is not NO_VALUE:
+                        x = reduce(obj)
+                    elif issubclass(t, type):
+                        x = AS_CLASS
+                    else:
+                        reduce = getattr(obj, "__reduce_ex__", NO_VALUE)
+                        if reduce is not NO_VALUE:
+                            x = reduce(self.proto)
+                        else:
+                            reduce, x = old_value(obj)
                 if x is AS_CLASS:
                     self.save_global(obj)
                     return
