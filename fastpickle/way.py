@@ -98,7 +98,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 is_worth := type(t) is type
                 and t in _LISTS_DICTS_TUPLES
                 and bool(obj)
-                and _is_worth_a_plan(ASIDE, obj, t)
+                and _is_worth_a_plan(pickler, ASIDE, obj, t)
             )
         ):
             plan = ASIDE
@@ -107,6 +107,7 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
         else:
             plan = hooks.plan(pickler)
             rule = plan.graft_rule
+            is_grafted: bool | None = False  # so C was asked before, and gave up
             if rule is not None and not pickler.__dict__.pop("_fastpickle_is_refused", False):
                 is_refused = is_worth and rule is not hooks.STOCK_RULE  # it is not plain then
                 is_grafted = None if is_refused else graft.root(pickler, plan, obj)
@@ -122,16 +123,18 @@ def begin(pickler: Any, outer: Plan | None, obj: Any, t: type) -> tuple[Plan | N
                 and t in _LISTS_DICTS_TUPLES
                 and 0 < len(obj) < FEWEST
                 and not is_worth
-                and not _is_worth_a_plan(ASIDE, obj, t)
+                and not _is_worth_a_plan(pickler, ASIDE, obj, t)
             ):
                 plan = ASIDE
+                if is_grafted is False:
+                    last.aside = id(pickler)
             elif not plan:
                 plan = PLAIN  # at protocol 0 there is nothing but grafts, and those are for the root
             elif _are_mostly_somebodys(plan, obj, t):
                 plan = ASIDE
     elif outer is not ASIDE and outer is not COLD and outer is not FEW:
         return settled(pickler), (outer, _UNTOUCHED, ())  # who called may change something then, too
-    elif _is_worth_a_plan(outer, obj, t):
+    elif _is_worth_a_plan(pickler, outer, obj, t):
         plan = hooks.plan(pickler)
         if not plan or _are_mostly_somebodys(plan, obj, t):
             return PLAIN, None
@@ -276,7 +279,7 @@ def _may_be_brief(obj: tuple[Any, ...]) -> bool:
     return True
 
 
-def _is_worth_a_plan(outer: Plan, obj: Any, t: type) -> bool:
+def _is_worth_a_plan(pickler: Any, outer: Plan, obj: Any, t: type) -> bool:
     """Tell whether an object is saved sooner with a plan, which takes 6 us to begin, than hook by hook."""
     if outer is COLD:
         return True  # `pickler._ask_or_write` has asked `is_hash_worth_a_plan`
@@ -296,14 +299,15 @@ def _is_worth_a_plan(outer: Plan, obj: Any, t: type) -> bool:
         )
     if id(kind) in ATOM_IDS:
         return len(obj) >= _WORTH_IT and not (t is dict and _is_module_dict(obj))
-    # Instances of a class, which C may write once the class is saved.
+    # Instances of a class, which C may write once the class is saved; or the loop, if they are for a row.
+    if (t is not list and outer is not FEW) or id(type(kind)) not in METACLASS_IDS:
+        return False
+    if is_somebodys(kind):
+        return _may_be_row(obj, t) and (outer is FEW or hooks.plan(pickler).is_for_brief)
     return (
-        (t is list or outer is FEW)
-        and len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else FEWEST)
-        and id(type(kind)) in METACLASS_IDS
+        len(obj) >= (_INSTANCES_OF_FEW if outer is FEW else FEWEST)
         and (outer is FEW or bool(kind.__flags__ & HEAP_TYPE))
         and (not last.gives_up_at(kind) or has_only_a_dict(kind))
-        and (not is_somebodys(kind) or (outer is FEW and _may_be_row(obj, t)))
     )
 
 

@@ -159,8 +159,8 @@ class Quick:
             if last.few_refused and last.few_left > 0:
                 of_attributes = self._planned[0]
                 refused = last.few_refused.get(of_attributes[0]) if of_attributes else None  # by the class's `save`
+                last.few_left -= 1  # as in `goes_by_hooks`
                 if refused and are_few(refused, obj, t):  # as the last one
-                    last.few_left -= 1
                     return None
             if self._is_for_c is not None:
                 if not self._is_for_c(obj, t):

@@ -28,7 +28,7 @@ __all__ = ["Race", "is_row_of_somebodys", "race_of"]
 
 #: So many dumps in each of the two ways come first.
 _TURNS: Final = 2
-#: After so many the other way is tried again.
+#: After so many the other way is tried again, as often, since the first time it is not in the processor's caches.
 _AGAIN: Final = 64
 #: In stock's way, while it is not known to be the better one, no more than so many objects are memoized.
 _MOST_TRIED: Final = 256
@@ -69,7 +69,7 @@ class Race:
         turns = self._turns
         self._turns = turns + 1
         is_sooner = self._stocks < self._ours
-        is_tried = turns >= _TURNS if turns < 2 * _TURNS else turns % _AGAIN == 0
+        is_tried = turns >= _TURNS if turns < 2 * _TURNS else turns % _AGAIN < _TURNS
         is_as_stock = is_tried if turns < 2 * _TURNS else is_sooner is not is_tried
         self.is_as_stock = is_as_stock
         last.race = None

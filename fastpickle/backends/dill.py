@@ -30,11 +30,9 @@ from typing import Any, Final
 from .. import hooks
 from .._stdlib import FRAMES_ARE_BYTESIO, CPickler, StockPickler, stock_methods
 from ..at_once.quick import Quick, is_for_librarys
-from ..at_once.tasks import is_task
 from ..digests import hashing
 from ..doubts import doubt, holds, outside
 from ..hooks import NUMBER_IDS
-from ..interrupts import is_interrupt
 from ..objects.arrays import is_fixed, is_little
 from ..objects.asked import ABSENT, are_texts, in_class
 from ..objects.known import METACLASS_IDS
@@ -240,10 +238,10 @@ class Pickler(_DillPickler, _Base):  # type: ignore[misc]  # dill has no types
 
     def dump(self, obj: Any) -> None:
         """Write a pickled representation of `obj` to the open file, as `dill.Pickler.dump` would."""
-        if _is_known and _DillPickler.dump is _dill_dump and _is_task(obj):
+        if _is_known and _DillPickler.dump is _dill_dump:
             _dill.logger.trace_setup(self)
             _Base.dump(self, obj)
-        else:  # by stock's dump(), which for what is small, and is no task, is sooner than a look at it
+        else:
             _DillPickler.dump(self, obj)
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
@@ -252,16 +250,6 @@ class Pickler(_DillPickler, _Base):  # type: ignore[misc]  # dill has no types
             _Base.save(self, obj, save_persistent_id)
         else:  # dill's own save() registers numpy's types when it meets them, and goes on to stock's
             _dill_save(self, obj, save_persistent_id)
-
-
-def _is_task(obj: Any) -> bool:
-    """Tell whether what is dumped looks like a task that may be encoded at once."""
-    try:
-        return bool(is_task(obj, type(obj)))
-    except Exception as exc:  # another thread has changed a dict; the stack is full
-        if type(exc) is not RecursionError and is_interrupt(exc):
-            raise
-        return False
 
 
 def _is_of_numpy(t: type) -> Any:

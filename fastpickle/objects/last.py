@@ -20,7 +20,7 @@ Not for: what is known within one dump (`doubts`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from ..hooks import CONTAINER_IDS, PLAIN_IDS
@@ -270,51 +270,58 @@ def _remember(ids: set[int], t: type) -> None:
 def are_few(few: set[int], obj: Any, t: type) -> bool:
     """Tell whether an object is of one of some types, given by their ids, or has one at the top, and little beside it.
 
-    Where there is none, one in the first container there will do, and so on.
+    Where there is none, one in the containers there will do, and so on.
 
     Raises:
         RuntimeError: another thread has changed it.
     """
     if not (t is list or t is tuple or t is dict):
         return id(t) in few
+    items = _items_of((obj,))
     for _ in range(_LEVELS):
-        items = obj.values() if t is dict else obj
-        if len(obj) > _FEW_AT_TOP:
-            return False
         if not few.isdisjoint(map(id, map(type, items))):
             return True
-        obj = _first_container(items)
-        if obj is None:
+        held = [x for x in items if ((t := type(x)) is dict or t is list or t is tuple) and x]
+        if not held:
             return False
-        t = type(obj)
+        items = _items_of(held)
     return False
 
 
 def types_at_top(obj: Any, t: type) -> list[type]:
     """Return the types by which `are_few` tells something: what it is, or has at the top, but for plain data.
 
-    Where there is nothing but plain data at the top, it is what is in the first container there, and so on.
+    Where there is nothing but plain data at the top, it is what is in the containers there, and so on.
     """
     if not (t is list or t is tuple or t is dict):
         return [t]
+    items = _items_of((obj,))
     types: list[type] = []
     for _ in range(_LEVELS):
-        items = [*obj.values()] if t is dict else obj
         types = [x for key, x in {id(x): x for x in map(type, items)}.items() if key not in PLAIN_IDS]
-        obj = _first_container(items)
-        if types or obj is None:
+        held = [x for x in items if ((t := type(x)) is dict or t is list or t is tuple) and x]
+        if types or not held:
             break
-        t = type(obj)
+        items = _items_of(held)
     return types
 
 
-def _first_container(items: Iterable[Any]) -> Any:
-    """Return the first list, tuple or dict with something in it; None if there is none."""
-    for x in items:
-        t = type(x)
-        if (t is list or t is tuple or t is dict) and x:
-            return x
-    return None
+def _items_of(held: Sequence[Any]) -> Collection[Any]:
+    """Return what is in some lists, tuples and dicts, but for keys: in the first ones, if all is too much to look at.
+
+    Nothing, if even that is too much.
+    """
+    x = held[0]
+    if len(x) > _FEW_AT_TOP:
+        return ()
+    items: Collection[Any] = x.values() if type(x) is dict else x
+    if len(held) > 1:
+        items = [*items]
+        for x in held[1:]:
+            if len(items) + len(x) > _FEW:
+                break
+            items += x.values() if type(x) is dict else x
+    return items
 
 
 def _length(obj: Any, t: type) -> int:
@@ -354,7 +361,7 @@ MOST_OF_FEW: Final = 40
 LONGEST_OF_FEW: Final = 12
 #: Of so many functions, classes and kinds of rows it is remembered that they cannot be written at once.
 _MOST_REMEMBERED: Final = 64
-#: So many items may be at the top of what is not looked at, and in the first container there, down to so many levels.
+#: So many items may be at the top of what is not looked at, and in the first container of each level, down to so many.
 _FEW_AT_TOP: Final = 12
 _LEVELS: Final = 4
 #: So few items are looked at in less time than C takes to give up.
