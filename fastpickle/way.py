@@ -196,7 +196,8 @@ def way_of(
         memo = pickler.memo
         memo[id(obj)] = len(memo), obj
         return _nothing, (), False, end
-    if t in plan:
+    is_usual = type(t) is type or id(type(t)) in METACLASS_IDS  # else its hash may be anybody's
+    if is_usual and t in plan:
         saver = plan[t]
         if saver is None or (
             t in _LISTS_DICTS_TUPLES
@@ -205,7 +206,7 @@ def way_of(
         ):
             return save_all, (pickler, plan, iter((obj,)), 1, framer.write), False, end
         return saver, (pickler, plan, obj, framer.file_write if frame is None else frame.write), False, end
-    entry = pickler.dispatch.get(t)
+    entry = pickler.dispatch.get(t) if is_usual else None  # which `save_object` asks for, then
     if entry is None or is_stocks(pickler, entry, obj, t):
         return save_object if plan.hash_rule is None else save_hashed, (pickler, plan, obj, None), True, end
     if unordered and id(pickler) in unordered and id(entry) not in hooks.looking_up:

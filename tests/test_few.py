@@ -485,7 +485,7 @@ def test_not_as_the_last_one(tried: list[bool | None]) -> None:
     for _ in range(2):
         fastpickle.Pickler(io.BytesIO(), 4).dump([_call(1)])
     assert tried == [None]
-    for obj in ([Leaf(a=1)], [_call(1)] * 13, {"a": [1, 2], "b": [_call(1)]}):
+    for obj in ([Leaf(a=1)], [_call(1)] * 13, {"a": [*range(13)], "b": [_call(1)]}):
         fastpickle.Pickler(io.BytesIO(), 4).dump(obj)
     assert len(tried) == 4
 

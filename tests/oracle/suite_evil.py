@@ -313,6 +313,7 @@ class EvilSuite(Suite):
             "behind numbers": lambda cls: [*range(300), cls(a=1)],
             "rows": lambda cls: [{"a": i, "b": cls(a=i)} for i in range(30)],
             "chain": lambda cls: [cls(a=cls(a=i)) for i in range(20)],
+            "behind much": lambda cls: [objects.Reduced(_gives_much), cls(a=1), objects.Reduced(_gives_much), cls(a=2)],
         }
         for name, shape in shapes.items():
 
@@ -745,6 +746,10 @@ class EvilSuite(Suite):
                     self.check(
                         steps, protocols=self.some(place, act, start_installed, cls, n=1), cls=hooked.SUBCLASSES[cls]
                     )
+
+
+def _gives_much(self: object) -> tuple[Any, ...]:
+    return objects.make, ([[str(i)] for i in range(300)],)
 
 
 def _raise() -> None:
