@@ -197,6 +197,9 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                     if is_written is PLAIN:
                         few = PLAIN
                     elif is_written:
+                        if last.went_by_hooks == id(self):  # what is left of it, and that was little
+                            last.went_by_hooks = 0
+                            learn_from_few(self, obj, t)
                         return
                     elif is_written is None:
                         few = FEW if type(self).save is hooks.own_save else ASIDE

@@ -38,6 +38,7 @@ from ..interrupts import is_interrupt
 from ..objects.asked import HAVE_A_NAME, HIDES_WHAT_IS_READ, hides_no_reduce
 from ..objects.instances import has_known_reduce, has_only_a_dict
 from ..objects.known import METACLASS_IDS, has_reduce_entry
+from ..objects.last import last
 from ..objects.likely import is_for_stock
 from ..opcodes import (
     BINGET,
@@ -193,6 +194,7 @@ def save_rest(pickler: Any, plan: Plan, obj: Any, levels: list[Level], *, is_muc
         pickler.__dict__["_fastpickle_plan"] = FEW if plan.small_rule is STOCK_RULE else ASIDE
         try:
             save_levels(pickler, plan, levels, pickler.write, pickler.memo)
+            last.went_by_hooks = id(pickler)
         except BaseException as exc:
             note_levels(exc, reversed(levels))
             raise
