@@ -14,7 +14,7 @@ import pytest
 from oracle import objects
 from oracle.allowed import PYPY
 from oracle.compare import ALL, Implementation, PythonFile, Run, check, stock_dumps
-from oracle.engines import ORACLE, OURS, Pure
+from oracle.engines import ORACLE, OURS, Pure, Stock
 
 import fastpickle
 from fastpickle import doubts, way
@@ -558,3 +558,38 @@ def test_memo_that_is_exchanged_before_a_tuple(ours: Implementation) -> None:
         run.pickler.dump([cycle])
 
     check(ORACLE, ours, dump, protocols=ALL, fails=False, cls=with_override)
+
+
+class _Hashed(type):
+    """Notes each time that it is asked for the hash of a class."""
+
+    asked: list[type] = []
+
+    def __hash__(cls) -> int:
+        _Hashed.asked.append(cls)
+        return super().__hash__()
+
+
+class Entered(metaclass=_Hashed):
+    """Is saved by a dispatch entry."""
+
+
+@pytest.mark.parametrize("make", [
+    Entered,
+    lambda: [1, [1, 2, Entered()], 2],
+    lambda: [*(objects.Reduced((objects.make, (i,))) for i in range(20)), Entered()],
+])  # fmt: skip
+def test_metaclass_of_a_type_with_an_entry_is_asked_as_by_stock(make: Callable[[], Any]) -> None:
+    """By each way that a dump may go: the pure engine's, C's, one like the last one, and stock's."""
+    counts = []
+    for base in (Stock, Pure, fastpickle.Pickler):
+        entry = {Entered: lambda pickler, obj: pickler.save_reduce(list, (), obj=obj)}
+        cls = type(base.__name__, (base,), {"dispatch": {**base.dispatch, **entry}})
+        last.forget()
+        counts.append(set())
+        for _ in range(20):
+            _Hashed.asked.clear()
+            cls(io.BytesIO(), 4).dump(make())
+            counts[-1].add(len(_Hashed.asked))
+    assert counts == [counts[0]] * 3
+    assert len(counts[0]) == 1

@@ -133,7 +133,7 @@ def save_object(
     else:
         if unordered and id(pickler) in unordered and id(entry) not in looking_up:
             put_in_order(pickler)
-        own = _OWN_REDUCES.get(t)
+        own = _OWN_REDUCES.get(id(t))
         if own is not None and entry is own[0]:
             is_own = True
             rv = own[1](obj)
@@ -351,7 +351,7 @@ def is_stocks(pickler: Any, entry: Any, obj: Any, t: type) -> bool:
     That is so for bytes, sets and the like at old protocols, and for a class or function that is found under its name
     in a module that has been imported already.
     """
-    own = _OWN_REDUCES.get(t)
+    own = _OWN_REDUCES.get(id(t))
     if own is not None:
         return entry is own[0]
     if id(t) not in HAVE_A_NAME or (entry is not _save_global and entry is not _save_type):
@@ -392,18 +392,19 @@ def _has_default_reduce(dump: Dump, obj: Any, t: type) -> bool:
     return type(own) is dict and dump.nobodys[t].isdisjoint(own)
 
 
-#: What stock's own functions give to save_reduce() at protocols that have no opcode for their type.
-_OWN_REDUCES: dict[type, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {
-    bytes: (
+#: What stock's own functions give to save_reduce() at protocols that have no opcode for their type; by the type's id,
+#: since its hash may be anybody's.
+_OWN_REDUCES: dict[int, tuple[Any, Callable[[Any], tuple[Any, tuple[Any, ...]]]]] = {
+    id(bytes): (
         stock_methods["save_bytes"],
         lambda obj: (codecs.encode, (str(obj, "latin1"), "latin1")) if obj else (bytes, ()),
     ),
-    bytearray: (
+    id(bytearray): (
         stock_methods["save_bytearray"],
         lambda obj: (bytearray, (bytes(obj),)) if obj else (bytearray, ()),
     ),
-    set: (stock_methods["save_set"], lambda obj: (set, (list(obj),))),
-    frozenset: (stock_methods["save_frozenset"], lambda obj: (frozenset, (list(obj),))),
+    id(set): (stock_methods["save_set"], lambda obj: (set, (list(obj),))),
+    id(frozenset): (stock_methods["save_frozenset"], lambda obj: (frozenset, (list(obj),))),
 }
 
 #: Iterators over items that run nobody's code; of pairs see `are_pairs_nobodys`.
