@@ -191,6 +191,7 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                             write = None
                         if write is not None and write(self, obj):
                             return
+                    last.went_by_hooks = 0  # it may have been another pickler's at the same place
                     is_written = small.at_once(self, obj, t, may_graft)
                     if is_written is False and may_graft:
                         is_written = graft.at_once(self, obj)
@@ -198,7 +199,6 @@ class Pickler(StockPickler):  # type: ignore[misc]  # its class is private to th
                         few = PLAIN
                     elif is_written:
                         if last.went_by_hooks == id(self):  # what is left of it, and that was little
-                            last.went_by_hooks = 0
                             learn_from_few(self, obj, t)
                         return
                     elif is_written is None:

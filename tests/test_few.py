@@ -480,6 +480,14 @@ def test_more_than_in_the_last_one(protocol: int, ours: Implementation, monkeypa
             assert any(plan is hooks.FEW for plan in begun) == begins
 
 
+def test_nothing_is_learned_from_what_c_writes() -> None:
+    """Though a pickler that went hook by hook was at the same place."""
+    pickler = fastpickle.Pickler(io.BytesIO(), 4)
+    last.went_by_hooks = id(pickler)
+    pickler.dump([len, Leaf])
+    assert not last.few
+
+
 def test_not_as_the_last_one(tried: list[bool | None]) -> None:
     """Other classes, longer containers, another `save`, a dump within the dump, and a memo that has something in it."""
     for _ in range(2):
