@@ -20,7 +20,7 @@ Not for: what is known within one dump (`doubts`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from ..hooks import CONTAINER_IDS, PLAIN_IDS
@@ -45,6 +45,7 @@ class _Last:
         root: the id of the class of what is dumped, or was last.
         few: the ids of the classes of what was dumped hook by hook, or stood at the top of that, and was little; by the
             `save` of its picklers.
+        few_are_beside: whether any of these was in another container than the first one at its level.
         few_left: at how many more dumps it is asked whether they are like that, and go hook by hook without a look at
             them; then, or once there was more in one, the next one is looked at.
         patience_with_few: how many these were to be, the last time that one was looked at; 0 before the first one.
@@ -70,10 +71,11 @@ class _Last:
     """
 
     __slots__ = (
-        "aside", "few", "few_left", "few_much", "few_refused", "gave_up_for", "given_up", "held", "kind", "large",
-        "like", "longest", "looks_for_nothing", "may_be_for_c", "most", "much", "not_at_once", "not_brief",
-        "not_soon_brief", "patience", "patience_with_class", "patience_with_class_before", "patience_with_few",
-        "patience_with_much", "patience_with_numbers", "race", "races", "refused", "root", "went_by_hooks", "worth",
+        "aside", "few", "few_are_beside", "few_left", "few_much", "few_refused", "gave_up_for", "given_up", "held",
+        "kind", "large", "like", "longest", "looks_for_nothing", "may_be_for_c", "most", "much", "not_at_once",
+        "not_brief", "not_soon_brief", "patience", "patience_with_class", "patience_with_class_before",
+        "patience_with_few", "patience_with_much", "patience_with_numbers", "race", "races", "refused", "root",
+        "went_by_hooks", "worth",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -82,6 +84,7 @@ class _Last:
     def forget(self) -> None:
         """Be as before the first dump."""
         self.few: dict[Any, set[int]] = {}
+        self.few_are_beside = False
         self.few_left = 0
         self.patience_with_few = 0
         self.few_refused: dict[Any, set[int]] = {}
@@ -270,22 +273,27 @@ def _remember(ids: set[int], t: type) -> None:
 def are_few(few: set[int], obj: Any, t: type) -> bool:
     """Tell whether an object is of one of some types, given by their ids, or has one at the top, and little beside it.
 
-    Where there is none, one in the containers there will do, and so on.
+    Where there is none, one in the first container there will do, and so on; or in any of them, if one was found so.
 
     Raises:
         RuntimeError: another thread has changed it.
     """
     if not (t is list or t is tuple or t is dict):
         return id(t) in few
-    items = _items_of((obj,))
-    for _ in range(_LEVELS):
+    x = obj
+    for _ in range(_LEVELS):  # what `_types_at_top` would say of the first ones, in half the time
+        items = x.values() if t is dict else x
+        if len(x) > _FEW_AT_TOP:
+            break
         if not few.isdisjoint(map(id, map(type, items))):
             return True
-        held = [x for x in items if ((t := type(x)) is dict or t is list or t is tuple) and x]
-        if not held:
-            return False
-        items = _items_of(held)
-    return False
+        for x in items:
+            t = type(x)
+            if (t is dict or t is list or t is tuple) and x:
+                break
+        else:
+            break
+    return last.few_are_beside and not few.isdisjoint(map(id, _types_at_top(obj, True)))
 
 
 def types_at_top(obj: Any, t: type) -> list[type]:
@@ -295,15 +303,35 @@ def types_at_top(obj: Any, t: type) -> list[type]:
     """
     if not (t is list or t is tuple or t is dict):
         return [t]
+    types = _types_at_top(obj, False)
+    if not types:
+        types = _types_at_top(obj, True)
+        last.few_are_beside |= bool(types)
+    return types
+
+
+def _types_at_top(obj: Any, in_all: bool) -> list[type]:
+    """Return the types, but for plain data, in a list, tuple or dict, or in the first one there, or in all."""
     items = _items_of((obj,))
-    types: list[type] = []
     for _ in range(_LEVELS):
         types = [x for key, x in {id(x): x for x in map(type, items)}.items() if key not in PLAIN_IDS]
-        held = [x for x in items if ((t := type(x)) is dict or t is list or t is tuple) and x]
+        held = _containers_of(items, in_all)
         if types or not held:
-            break
+            return types
         items = _items_of(held)
-    return types
+    return []
+
+
+def _containers_of(items: Iterable[Any], in_all: bool) -> list[Any]:
+    """Return the first list, tuple or dict with something in it, or all there are."""
+    held = []
+    for x in items:
+        t = type(x)
+        if (t is dict or t is list or t is tuple) and x:
+            held.append(x)
+            if not in_all:
+                break
+    return held
 
 
 def _items_of(held: Sequence[Any]) -> Collection[Any]:
