@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import io
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -46,7 +46,7 @@ class Part:
 class Whole:
     """Has many of them."""
 
-    def __init__(self, parts: list[Any]) -> None:
+    def __init__(self, parts: Sequence[Any]) -> None:
         self.name = "whole"
         self.parts = parts
         self.again = parts
@@ -196,15 +196,19 @@ def test_begins_and_goes_on(monkeypatch: pytest.MonkeyPatch, no_races: None) -> 
         "begin_reduced",
         lambda pickler, plan, obj: (begun.append((type(obj), len(pickler.memo))), begin(pickler, plan, obj))[1],
     )
+
+    def whole(n: int) -> Whole:
+        return Whole((*_whole(n).parts,))  # a list of them is for a plan of its own
+
     with fastpickle.patched():
-        dill.dumps(_whole(300))
+        dill.dumps(whole(300))
         assert len(begun) == 1
         assert begun[0][0] is Part
         assert begun.pop()[1] > 400
-        dill.dumps(_whole(300))
-        dill.dumps(_whole(3))
+        dill.dumps(whole(300))
+        dill.dumps(whole(3))
         assert begun == [(Whole, 0)] * 2
-        dill.dumps(_whole(3))
+        dill.dumps(whole(3))
         assert len(begun) == 2
 
 

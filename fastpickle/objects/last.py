@@ -280,20 +280,27 @@ def are_few(few: set[int], obj: Any, t: type) -> bool:
     """
     if not (t is list or t is tuple or t is dict):
         return id(t) in few
-    x = obj
-    for _ in range(_LEVELS):  # what `_types_at_top` would say of the first ones, in half the time
-        items = x.values() if t is dict else x
-        if len(x) > _FEW_AT_TOP:
-            break
+    in_all = last.few_are_beside
+    items = _items_of((obj,))
+    for _ in range(_LEVELS):
         if not few.isdisjoint(map(id, map(type, items))):
             return True
-        for x in items:
-            t = type(x)
-            if (t is dict or t is list or t is tuple) and x:
-                break
-        else:
-            break
-    return last.few_are_beside and not few.isdisjoint(map(id, _types_at_top(obj, True)))
+        if in_all:
+            held = _containers_of(items)
+            if not held:
+                return False
+            items = _items_of(held)
+        else:  # the same with the first one, without two calls
+            for x in items:
+                t = type(x)
+                if (t is dict or t is list or t is tuple) and x:
+                    break
+            else:
+                return False
+            if len(x) > _FEW_AT_TOP:
+                return False
+            items = x.values() if t is dict else x
+    return False
 
 
 def types_at_top(obj: Any, t: type) -> list[type]:
@@ -303,35 +310,23 @@ def types_at_top(obj: Any, t: type) -> list[type]:
     """
     if not (t is list or t is tuple or t is dict):
         return [t]
-    types = _types_at_top(obj, False)
-    if not types:
-        types = _types_at_top(obj, True)
-        last.few_are_beside |= bool(types)
-    return types
-
-
-def _types_at_top(obj: Any, in_all: bool) -> list[type]:
-    """Return the types, but for plain data, in a list, tuple or dict, or in the first one there, or in all."""
-    items = _items_of((obj,))
-    for _ in range(_LEVELS):
-        types = [x for key, x in {id(x): x for x in map(type, items)}.items() if key not in PLAIN_IDS]
-        held = _containers_of(items, in_all)
-        if types or not held:
-            return types
-        items = _items_of(held)
+    for n in (1, None):  # the first one of them, or all
+        items = _items_of((obj,))
+        for _ in range(_LEVELS):
+            types = [x for key, x in {id(x): x for x in map(type, items)}.items() if key not in PLAIN_IDS]
+            if types:
+                last.few_are_beside |= n is None
+                return types
+            held = _containers_of(items)[:n]
+            if not held:
+                break
+            items = _items_of(held)
     return []
 
 
-def _containers_of(items: Iterable[Any], in_all: bool) -> list[Any]:
-    """Return the first list, tuple or dict with something in it, or all there are."""
-    held = []
-    for x in items:
-        t = type(x)
-        if (t is dict or t is list or t is tuple) and x:
-            held.append(x)
-            if not in_all:
-                break
-    return held
+def _containers_of(items: Iterable[Any]) -> list[Any]:
+    """Return the lists, tuples and dicts with something in them."""
+    return [x for x in items if ((t := type(x)) is dict or t is list or t is tuple) and x]
 
 
 def _items_of(held: Sequence[Any]) -> Collection[Any]:
