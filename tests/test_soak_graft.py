@@ -183,7 +183,7 @@ def _compare_block(name: str, numbers: list[int], measure: bool) -> int:
             expected = _digest(case, stock, obj)
             got = _digest(case, ours, obj)
             if _differ(expected, got) and PYPY:
-                # Seen there once in many runs, and never again in the same case: what differs twice does so.
+                # One case differed there once, and never again; why is not known, so only what differs twice counts.
                 case = grafts.case(SEED, name, number)
                 obj = None if case.make is None else case.make()
                 expected, got = _digest(case, stock, obj), _digest(case, ours, obj)

@@ -384,7 +384,7 @@ MOST_OF_FEW: Final = 40
 LONGEST_OF_FEW: Final = 12
 #: Of so many functions, classes and kinds of rows it is remembered that they cannot be written at once.
 _MOST_REMEMBERED: Final = 64
-#: So many items may be at the top of what is not looked at, and in the first container of each level, down to so many.
+#: So many items may be at the top of what is not looked at, and in the first container of each level; so many levels.
 _FEW_AT_TOP: Final = 12
 _LEVELS: Final = 4
 #: So few items are looked at in less time than C takes to give up.
